@@ -1,0 +1,105 @@
+/** @module What an environment is: a declaration outside the isolate, a world inside it. Users write one with `defineEnvironment`. */
+import type { z } from 'zod';
+import type { Json } from '../records/json.ts';
+import type { Random } from '../records/random.ts';
+import type { PublicTask, Task } from '../records/task.ts';
+import type { Step } from '../records/trajectory.ts';
+import type { Tool } from './tool.ts';
+
+/** How thoroughly the world is renewed between episodes: called again in place (µs), in a fresh context (a third of a ms), in a fresh isolate (1–2 ms). */
+export type ResetLevel = 'state' | 'context' | 'isolate';
+
+/**
+ * What the module behind `Environment.world` exports as default. It runs inside the isolate and is called once an episode.
+ * `random` is the episode's own generator; `Math.random` inside the isolate draws from the same seed.
+ * It may be async-free code only: no promise crosses the line.
+ */
+export type CreateWorld<Public extends Json = Json> = (start: {
+  readonly public: Public;
+  readonly random: () => number;
+}) => World;
+
+export interface World {
+  /** One function for every declared tool, given validated arguments. A thrown error is an observation; `error.transient === true` allows one retry for read and idempotent tools. */
+  readonly tools: Readonly<Record<string, (args: never) => string>>;
+}
+
+/** What a scripted policy sees: the same as any policy, in words. */
+export interface ScriptView {
+  readonly task: PublicTask;
+  readonly steps: readonly Step[];
+  readonly random: Random;
+}
+/** The action in words: tool calls (arguments as an object), or the final answer. */
+export type ScriptedAction =
+  | { readonly calls: readonly { readonly tool: string; readonly arguments: { readonly [key: string]: Json } }[] }
+  | { readonly final: string };
+export type Script = (view: ScriptView) => ScriptedAction;
+
+/** A discretisation of the environment for tabular policies: `states` numbered states, named actions, and what each does in words. */
+export interface TabularView {
+  readonly states: number;
+  readonly actions: readonly string[];
+  /** The state number in [0, states) of what has been seen so far. */
+  observe(view: ScriptView): number;
+  act(action: number, view: ScriptView): ScriptedAction;
+}
+
+/** How actions and observations are written as text: see `src/env/format.ts`. */
+export type FormatName = 'compact' | 'json';
+
+export interface Environment<Options = unknown> {
+  readonly name: string;
+  /** Options that a config may set, with defaults. */
+  readonly options: z.ZodType<Options>;
+  /** The module that runs inside the isolate, e.g. `new URL('./world.ts', import.meta.url)`. Bundled with what it imports. */
+  readonly world: URL;
+  readonly tools: readonly Tool[];
+  /** The final answer, a string schema: validation and grammar. */
+  readonly answer: z.ZodType<string>;
+  readonly format: FormatName;
+  /** Strings that are one token each, on top of the 256 bytes. */
+  readonly words: readonly string[];
+  readonly limits: {
+    readonly maxSteps: number;
+    /** Tokens of one episode, prompt included. */
+    readonly maxTokens: number;
+    /** Tokens of one action. */
+    readonly maxActionTokens: number;
+    /** Malformed actions in a row that end the episode. */
+    readonly maxMalformed: number;
+  };
+  readonly reset: ResetLevel;
+  /** The isolate's heap limit in MiB. */
+  readonly memoryMiB: number;
+  /** Task number `index` ≥ 0 of the task set that `seed` fixes. Pure: same arguments, same task. */
+  task(seed: string, index: number, options: Options): Task;
+  /** Scripted policies by name; `oracle` solves every task. */
+  readonly scripts: Readonly<Record<string, Script>>;
+  readonly tabular?: TabularView;
+}
+
+export type EnvironmentDefinition<Options> = Omit<
+  Environment<Options>,
+  'format' | 'words' | 'limits' | 'reset' | 'memoryMiB' | 'scripts'
+> & {
+  readonly format?: FormatName;
+  readonly words?: readonly string[];
+  readonly limits?: Partial<Environment['limits']>;
+  readonly reset?: ResetLevel;
+  readonly memoryMiB?: number;
+  readonly scripts?: Readonly<Record<string, Script>>;
+};
+
+/** Fills the defaults: JSON format, no words, 8 steps, 4096 tokens an episode, 512 an action, 3 malformed in a row, a fresh context, 32 MiB. */
+export function defineEnvironment<Options>(definition: EnvironmentDefinition<Options>): Environment<Options> {
+  return {
+    format: 'json',
+    words: [],
+    reset: 'context',
+    memoryMiB: 32,
+    scripts: {},
+    ...definition,
+    limits: { maxSteps: 8, maxTokens: 4096, maxActionTokens: 512, maxMalformed: 3, ...definition.limits },
+  };
+}

@@ -1,0 +1,49 @@
+/** @module The seam between training and the rollouts: what is asked of an engine and what it gives. A pool of workers is one engine, the calling thread another. */
+import type { PublicTask } from '../records/task.ts';
+import type { Episode } from '../records/trajectory.ts';
+import type { TokenPolicy } from '../policy/token-policy.ts';
+
+export interface RolloutRequest {
+  readonly id: string;
+  readonly group: string;
+  readonly task: PublicTask;
+  readonly iteration: number;
+  readonly rollout: number;
+  readonly seed: string;
+}
+
+/**
+ * - `scripted`: one of the environment's scripts.
+ * - `uniform`: uniform over the tokens that the grammar allows.
+ * - `tabular`: softmax over `table` [states × actions], row-major; `greedy` takes the first largest.
+ * - `tokens`: a batched policy outside the workers.
+ * The first three act inside the workers.
+ */
+export type PolicySpec =
+  | { readonly kind: 'scripted'; readonly script: string }
+  | { readonly kind: 'uniform' }
+  | {
+      readonly kind: 'tabular';
+      readonly table: Float32Array;
+      readonly version: number;
+      readonly temperature: number;
+      readonly greedy: boolean;
+    }
+  | { readonly kind: 'tokens'; readonly policy: TokenPolicy };
+
+/** What an engine is started with: plain data that crosses to a worker. */
+export interface RolloutSetup {
+  /** Absolute URL of the module whose default export is the environment. */
+  readonly environment: string;
+  /** The environment's options, resolved. */
+  readonly options: unknown;
+  /** Overrides of the environment's own values. */
+  readonly maxSteps?: number;
+  readonly reset?: 'state' | 'context' | 'isolate';
+}
+
+export interface RolloutEngine {
+  /** Episodes in the order of the requests, each one present: a failure is an episode with a failing stop reason. */
+  run(requests: readonly RolloutRequest[], policy: PolicySpec, signal?: AbortSignal): Promise<readonly Episode[]>;
+  close(): Promise<void>;
+}

@@ -1,0 +1,71 @@
+/** @module Every way in which an episode can end, and what follows from it. This table is the only place that decides. */
+
+/**
+ * - `usable`: whether the episode enters the baseline, the loss and the denominator (all three, or none).
+ * - `scored`: whether a verifier judges it. A truncated episode's score is never positive, see `src/train/returns.ts`.
+ * - `ends`: `terminated` by the policy's own final action, `truncated` by a bound, or `failed` by the infrastructure.
+ * - `boundary`: for failures, the boundary that was crossed.
+ */
+export interface StopRule {
+  readonly ends: 'terminated' | 'truncated' | 'failed';
+  readonly usable: boolean;
+  readonly scored: boolean;
+  readonly boundary?: 'policy' | 'tool' | 'environment' | 'verifier' | 'sandbox';
+  readonly meaning: string;
+}
+
+export const STOP_RULES = {
+  final: { ends: 'terminated', usable: true, scored: true, meaning: 'The policy gave its final answer.' },
+  'max-steps': {
+    ends: 'truncated',
+    usable: true,
+    scored: true,
+    meaning: 'The step limit was reached without a final answer.',
+  },
+  'max-tokens': {
+    ends: 'truncated',
+    usable: true,
+    scored: true,
+    meaning: 'An action was cut off by the token limit, or the context is full; the cut-off action was not executed.',
+  },
+  'malformed-limit': {
+    ends: 'truncated',
+    usable: true,
+    scored: true,
+    meaning: 'Too many malformed actions in a row.',
+  },
+  deadline: {
+    ends: 'truncated',
+    usable: false,
+    scored: false,
+    meaning: 'The wall-clock deadline passed: says nothing about the policy.',
+  },
+  cancelled: { ends: 'failed', usable: false, scored: false, meaning: 'The run was interrupted.' },
+  'policy-failure': {
+    ends: 'failed',
+    usable: false,
+    scored: false,
+    boundary: 'policy',
+    meaning: 'The policy threw or could not be reached.',
+  },
+  'environment-failure': {
+    ends: 'failed',
+    usable: false,
+    scored: false,
+    boundary: 'environment',
+    meaning: "The environment's own code threw outside a tool.",
+  },
+  'sandbox-failure': {
+    ends: 'failed',
+    usable: false,
+    scored: false,
+    boundary: 'sandbox',
+    meaning: 'The isolate or its worker died: out of memory, disposed, or killed.',
+  },
+} as const satisfies Record<string, StopRule>;
+
+export type StopReason = keyof typeof STOP_RULES;
+
+export function stopRule(reason: StopReason): StopRule {
+  return STOP_RULES[reason];
+}

@@ -1,0 +1,36 @@
+/** @module How an episode is judged: held out and read-only. A verifier's code runs in an isolate of its own, after the episode has ended. */
+import type { Json } from '../records/json.ts';
+import type { Episode, Step } from '../records/trajectory.ts';
+
+/** What a verifier is shown: a frozen copy of what happened. */
+export interface VerifierInput {
+  readonly taskId: string;
+  readonly prompt: string;
+  readonly public: Json;
+  readonly held: Json;
+  readonly steps: readonly Step[];
+  readonly stop: Episode['stop'];
+  readonly final: string | null;
+}
+
+/** What the module behind `Verifier.source` exports as default; it runs inside the verifier's isolate. */
+export type Verify = (input: VerifierInput) => { readonly score: number; readonly reasons?: readonly string[] };
+
+export interface Verifier {
+  readonly name: string;
+  /** e.g. `new URL('./verify.ts', import.meta.url)`. Bundled with what it imports. */
+  readonly source: URL;
+  /** Scores outside this closed range are "unscored". */
+  readonly range: readonly [number, number];
+  /** A terminated episode with a score of at least this counts as a success. */
+  readonly success: number;
+  readonly timeoutMs: number;
+  readonly memoryMiB: number;
+  /** A final answer that is wrong for every task; one episode ending with it is scored in every batch, and a verifier that passes it stops the run. */
+  readonly canary: string;
+}
+
+/** Fills the defaults: range [0, 1], success at 1, 1000 ms, 32 MiB, a canary that no task expects. */
+export function defineVerifier(definition: Pick<Verifier, 'name' | 'source'> & Partial<Verifier>): Verifier {
+  return { range: [0, 1], success: 1, timeoutMs: 1000, memoryMiB: 32, canary: '\u0000canary\u0000', ...definition };
+}
