@@ -1,0 +1,37 @@
+/** @module The part of tfjs's wasm backend that our kernels work on: tensors as offsets into one WebAssembly heap. */
+import type { DataType, TensorInfo } from '@tensorflow/tfjs';
+
+export interface HeapTensor {
+  /** tfjs's id inside the module. */
+  readonly id: number;
+  /** Bytes. */
+  readonly memoryOffset: number;
+}
+
+/**
+ * tfjs's `BackendWasm`, as far as it is used. An allocation may grow the heap and detach every view of it: take the views
+ * (`wasm.HEAPF32` and its like) after the last `makeOutput` of a kernel.
+ */
+export interface WasmBackend {
+  readonly wasm: {
+    readonly HEAPU8: Uint8Array;
+    readonly HEAP32: Int32Array;
+    readonly HEAPF32: Float32Array;
+    cwrap(name: string, returns: null, args: readonly string[]): (...args: never[]) => void;
+  };
+  readonly dataIdMap: { get(dataId: object): HeapTensor };
+  makeOutput(shape: readonly number[], dtype: DataType): TensorInfo;
+  incRef(dataId: object): void;
+  disposeData(dataId: object): boolean;
+}
+
+/** Index of a tensor's first element in `HEAPF32` or `HEAP32`. */
+export function at32(backend: WasmBackend, info: TensorInfo): number {
+  return backend.dataIdMap.get(info.dataId).memoryOffset >>> 2;
+}
+
+export function sizeOf(shape: readonly number[]): number {
+  let size = 1;
+  for (const n of shape) size *= n;
+  return size;
+}
