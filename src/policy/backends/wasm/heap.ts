@@ -17,7 +17,23 @@ export interface WasmBackend {
     readonly HEAPU8: Uint8Array;
     readonly HEAP32: Int32Array;
     readonly HEAPF32: Float32Array;
-    cwrap(name: string, returns: null, args: readonly string[]): (...args: never[]) => void;
+    _malloc(bytes: number): number;
+    /** Shapes as pointers to three int32 each. */
+    _BatchMatMul(
+      aId: number,
+      aShape: number,
+      aRank: number,
+      bId: number,
+      bShape: number,
+      bRank: number,
+      transposeA: number,
+      transposeB: number,
+      outId: number,
+    ): void;
+    readonly tfjs: {
+      registerTensor(id: number, size: number, memoryOffset: number): void;
+      disposeData(id: number): void;
+    };
   };
   readonly dataIdMap: { get(dataId: object): HeapTensor };
   makeOutput(shape: readonly number[], dtype: DataType): TensorInfo;

@@ -1,8 +1,10 @@
 /** @module Puts our kernels over the stock ones of the wasm backend. */
 import * as tf from '@tensorflow/tfjs';
+import { batchMatMul } from './matmul.ts';
 import { unsortedSegmentSum } from './segment-sum.ts';
 
 const KERNELS: Readonly<Record<string, unknown>> = {
+  BatchMatMul: batchMatMul,
   UnsortedSegmentSum: unsortedSegmentSum,
 };
 
