@@ -3,6 +3,8 @@ import { IsogymError, inputError } from '../records/errors.ts';
 
 /** A node of the byte trie over all tokens. */
 export interface TrieNode {
+  /** Unique in its trie. */
+  readonly index: number;
   /** The token whose bytes lead here, or −1. */
   token: number;
   readonly children: Map<number, TrieNode>;
@@ -43,8 +45,7 @@ export class Tokenizer {
     }
     this.#bytes = bytes;
     this.size = bytes.length;
-    this.trie = { token: -1, children: new Map() };
-    for (const [id, sequence] of bytes.entries()) if (id !== END) insert(this.trie, sequence, id);
+    this.trie = trieOf(bytes);
   }
 
   /** The ids of `text`; never contains `end`. */
@@ -106,17 +107,24 @@ export class Tokenizer {
   }
 }
 
-function insert(root: TrieNode, bytes: Uint8Array, id: number): void {
-  let node = root;
-  for (const byte of bytes) {
-    let child = node.children.get(byte);
-    if (child === undefined) {
-      child = { token: -1, children: new Map() };
-      node.children.set(byte, child);
+function trieOf(tokens: readonly Uint8Array[]): TrieNode {
+  let count = 0;
+  const make = (): TrieNode => ({ index: count++, token: -1, children: new Map() });
+  const root = make();
+  for (const [id, bytes] of tokens.entries()) {
+    if (id === END) continue;
+    let node = root;
+    for (const byte of bytes) {
+      let child = node.children.get(byte);
+      if (child === undefined) {
+        child = make();
+        node.children.set(byte, child);
+      }
+      node = child;
     }
-    node = child;
+    node.token = id;
   }
-  node.token = id;
+  return root;
 }
 
 /** WTF-8 (https://wtf-8.codeberg.page): for well-formed strings it is UTF-8. */
