@@ -1,0 +1,24 @@
+#!/usr/bin/env node
+// Plain old JavaScript, so that a Node too old for isogym can read it and say what to do.
+// In a checkout the TypeScript sources run as they are; the published package has them compiled.
+import('fs').then((fs) => {
+  var checkout = fs.existsSync(new URL('../src/cli/main.ts', import.meta.url));
+  var found = process.versions.node.split('.').map(Number);
+  // 22.12 is the first that isogym's packages take, 22.18 the first that runs TypeScript without a flag.
+  var needed = checkout ? [22, 18] : [22, 12];
+  if (found[0] < needed[0] || (found[0] === needed[0] && found[1] < needed[1])) {
+    console.error(
+      'isogym needs Node ' +
+        needed.join('.') +
+        ' or later, this is Node ' +
+        process.versions.node +
+        ': ' +
+        (checkout
+          ? 'run `npm ci`, then `npx isogym ...` or `npm run isogym -- ...`, which use the Node that npm installed here.'
+          : 'install Node 22 or 24, for example with `nvm install 22`.'),
+    );
+    process.exitCode = 1;
+    return;
+  }
+  return import(checkout ? '../src/cli/main.ts' : '../dist/cli/main.js').then((cli) => cli.main(process.argv.slice(2)));
+});

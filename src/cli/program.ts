@@ -1,0 +1,32 @@
+/** @module The commands and their options. Nothing here loads more than it takes to print the help. */
+import { Command } from 'commander';
+import { isogymVersion } from '../io/version.ts';
+import { doctorCommand } from './doctor.ts';
+import { evalCommand } from './eval.ts';
+import { exerciseCommand } from './exercise.ts';
+import { showCommand } from './show.ts';
+import { trainCommand } from './train.ts';
+
+export function program(): Command {
+  const root = new Command('isogym')
+    .description('Trains tool-using agents with reinforcement learning.')
+    .version(isogymVersion(), '--version', 'print the version')
+    .helpOption('--help', 'print this help')
+    .helpCommand(false)
+    .addHelpText('after', '\nExit codes: 0 done, 1 failed, 2 wrong input, 130 interrupted.');
+  for (const command of [trainCommand(), evalCommand(), showCommand(), doctorCommand(), exerciseCommand()]) {
+    root.addCommand(command);
+  }
+  for (const command of withChildren(root)) {
+    // Messages are printed once, by `main`; help goes where commander sends it.
+    command
+      .exitOverride()
+      .configureOutput({ outputError: () => undefined })
+      .helpOption('--help', 'print this help');
+  }
+  return root;
+}
+
+function withChildren(command: Command): readonly Command[] {
+  return [command, ...command.commands.flatMap((child) => withChildren(child))];
+}

@@ -1,0 +1,45 @@
+/** @module What every command does alike: where its output goes, and Ctrl-C. With `--json` stdout carries one object, and all else goes to stderr. */
+import { reporterTo } from '../io/progress.ts';
+import { interruptible } from '../io/signals.ts';
+import type { Reporter } from '../train/reporter.ts';
+import { INTERRUPTED } from './failure.ts';
+
+export const JSON_OPTION = ['--json', 'print one JSON object on stdout, and progress on stderr'] as const;
+
+/** What a long command gives: the object that `--json` prints, and whether it was stopped before its end. */
+export interface Outcome {
+  readonly summary: object;
+  readonly interrupted: boolean;
+}
+
+export interface LongCommand {
+  readonly reporter: Reporter;
+  readonly signal: AbortSignal;
+}
+
+/** Runs a command that takes a while: it can be interrupted, shows its progress, and ends with a summary. */
+export async function runLong(json: boolean, work: (command: LongCommand) => Promise<Outcome>): Promise<void> {
+  const reporter = reporterTo(json ? process.stderr : process.stdout, { dumb: process.env.TERM === 'dumb' });
+  const interruption = interruptible(() => reporter.note('Stopping … press Ctrl-C again to end at once.'));
+  try {
+    const outcome = await work({ reporter, signal: interruption.signal });
+    reporter.end();
+    if (json) printJson(outcome.summary);
+    if (outcome.interrupted) process.exitCode = INTERRUPTED;
+  } finally {
+    reporter.end();
+    interruption.release();
+  }
+}
+
+export function printJson(object: object): void {
+  process.stdout.write(`${JSON.stringify(object)}\n`);
+}
+
+/** The command as it can be typed again. */
+export function commandLine(argv: readonly string[]): string {
+  return [
+    'isogym',
+    ...argv.map((part) => (/^[\w./:=,@%+-]+$/.test(part) ? part : `'${part.replaceAll("'", `'\\''`)}'`)),
+  ].join(' ');
+}

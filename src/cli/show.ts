@@ -1,0 +1,99 @@
+/** @module `isogym show`: episodes of a run, for reading. */
+import { Command, InvalidArgumentError } from 'commander';
+import { IsogymError, inputError } from '../records/errors.ts';
+import { TRAJECTORY_FORMAT, type Trajectory } from '../records/trajectory.ts';
+import { describeEpisode } from './episode-text.ts';
+import { JSON_OPTION, printJson } from './session.ts';
+
+interface ShowFlags {
+  readonly failed?: boolean;
+  readonly truncated?: boolean;
+  readonly task?: string;
+  readonly best?: number;
+  readonly worst?: number;
+  readonly limit?: number;
+  readonly json?: boolean;
+}
+
+const LIMIT = 5;
+
+export function showCommand(): Command {
+  return new Command('show')
+    .description('Print episodes of a run, the latest unless asked otherwise.')
+    .argument('<run>', "the run's folder, or its name in runs/")
+    .option('--failed', 'only those without success')
+    .option('--truncated', 'only those that a limit ended')
+    .option('--task <id>', 'only those of one task')
+    .option('--best <n>', 'the n with the highest return', wholeNumber)
+    .option('--worst <n>', 'the n with the lowest return', wholeNumber)
+    .option('--limit <n>', `at most n (default: ${LIMIT})`, wholeNumber)
+    .option(...JSON_OPTION)
+    .action(show);
+}
+
+function wholeNumber(text: string): number {
+  if (!/^[1-9]\d{0,8}$/.test(text)) throw new InvalidArgumentError(`Expected a whole number of at least 1.`);
+  return Number(text);
+}
+
+async function show(run: string, flags: ShowFlags): Promise<void> {
+  if ([flags.best, flags.worst, flags.limit].filter((n) => n !== undefined).length > 1) {
+    throw inputError('USAGE', 'expected one of --best, --worst and --limit, found more', 'isogym show RUN --best 3');
+  }
+  const { RunFolder } = await import('../io/run-folder.ts');
+  const folder = RunFolder.open(run, process.cwd());
+  const selection = new Selection(flags);
+  const notice = (text: string) => process.stderr.write(`${text}\n`);
+  for await (const record of folder.records('trajectories', notice)) selection.offer(trajectory(record, folder.path));
+  const { episodes, matching, total } = selection;
+  if (flags.json === true) {
+    printJson({ run: folder.path, total, matching, episodes });
+    return;
+  }
+  const count = `${episodes.length} of ${matching} matching episodes (${total} in all)`;
+  process.stdout.write(`${[...episodes.map(describeEpisode), count].join('\n\n')}\n`);
+}
+
+function trajectory(record: unknown, run: string): Trajectory {
+  const format = (record as { format?: unknown } | null)?.format;
+  if (format !== TRAJECTORY_FORMAT) {
+    throw new IsogymError(
+      'RECORD_BROKEN',
+      `${run}/trajectories.jsonl: expected records of format ${TRAJECTORY_FORMAT}, found ${JSON.stringify(format) ?? 'none'}`,
+      { hint: 'The run was made by another version of isogym: read it with that one.' },
+    );
+  }
+  return record as Trajectory;
+}
+
+/** Holds no more episodes than it will show, however long the run. */
+class Selection {
+  /** In the order in which they are shown. */
+  readonly episodes: Trajectory[] = [];
+  matching = 0;
+  total = 0;
+  private readonly flags: ShowFlags;
+
+  constructor(flags: ShowFlags) {
+    this.flags = flags;
+  }
+
+  offer(episode: Trajectory): void {
+    this.total += 1;
+    const { failed, truncated, task, best, worst, limit = LIMIT } = this.flags;
+    if (failed === true && episode.verdict.success) return;
+    if (truncated === true && !episode.truncated) return;
+    if (task !== undefined && episode.taskId !== task) return;
+    const ranked = best ?? worst;
+    if (ranked !== undefined && episode.return === null) return;
+    this.matching += 1;
+    this.episodes.push(episode);
+    if (ranked !== undefined) {
+      const sign = best === undefined ? 1 : -1;
+      this.episodes.sort((a, b) => sign * ((a.return ?? 0) - (b.return ?? 0)));
+      this.episodes.length = Math.min(this.episodes.length, ranked);
+    } else if (this.episodes.length > limit) {
+      this.episodes.shift();
+    }
+  }
+}

@@ -1,0 +1,56 @@
+/** @module From what the schema refuses to what a person reads: `expected …, found … (did you mean …?)`, at the place where it was written. */
+import type { z } from 'zod';
+import { nearest } from '../records/nearest.ts';
+import { configSchema } from '../train/config.ts';
+import { childOf, choices, configJsonSchema, expectation, found, nodeAt, type SchemaNode } from './expectation.ts';
+import type { Path } from './yaml-source.ts';
+
+export interface ConfigProblem {
+  readonly path: Path;
+  /** `key`: the key itself is wrong or repeated. `value`: its value is. `missing`: it is not there. */
+  readonly about: 'key' | 'value' | 'missing';
+  readonly text: string;
+}
+
+/** A longer list of keys hides the suggestion behind it. */
+const MAX_LISTED = 10;
+
+/** Everything that the schema has against `data`. */
+export function configProblems(data: unknown): readonly ConfigProblem[] {
+  const result = configSchema.safeParse(data);
+  if (result.success) return [];
+  const schema = configJsonSchema();
+  return result.error.issues.flatMap((issue) => problemsOf(issue, schema, data));
+}
+
+function problemsOf(issue: z.core.$ZodIssue, schema: SchemaNode, data: unknown): readonly ConfigProblem[] {
+  const path = issue.path.map((part) => (typeof part === 'symbol' ? String(part) : part));
+  const node = nodeAt(schema, path, data) ?? {};
+  const value = path.reduce<unknown>(childOf, data);
+  if (issue.code === 'unrecognized_keys') {
+    const keys = Object.keys(node.properties ?? {});
+    const known = keys.length > MAX_LISTED ? 'a known key' : `${keys.length > 1 ? 'one of ' : ''}${keys.join(', ')}`;
+    return issue.keys.map((key) => ({
+      path: [...path, key],
+      about: 'key',
+      text: `expected ${known}, found ${key}${didYouMean(nearest(key, keys))}`,
+    }));
+  }
+  const about = value === undefined ? 'missing' : 'value';
+  if (issue.code === 'custom') return [{ path, about, text: issue.message }];
+  return [
+    { path, about, text: `expected ${expectation(node)}, found ${found(value)}${didYouMean(likely(value, node))}` },
+  ];
+}
+
+/** The choice that is spelt almost so, or the number that stands in quotes. */
+function likely(value: unknown, node: SchemaNode): string | undefined {
+  if (typeof value !== 'string') return undefined;
+  const numeric = [node, ...(node.anyOf ?? [])].some((n) => n.type === 'integer' || n.type === 'number');
+  if (numeric && value.trim() !== '' && Number.isFinite(Number(value))) return String(Number(value));
+  return nearest(value, choices(node));
+}
+
+export function didYouMean(name: string | undefined): string {
+  return name === undefined ? '' : ` (did you mean ${name}?)`;
+}

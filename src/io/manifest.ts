@@ -1,0 +1,69 @@
+/** @module What a run was: enough to tell whether two runs are comparable. It holds no clock time, see timings.jsonl. */
+import { createHash } from 'node:crypto';
+import { z } from 'zod';
+import type { Config } from '../train/config.ts';
+import { isogymVersion } from './version.ts';
+
+export const RUN_FORMAT = 'isogym.run/1';
+
+const manifestSchema = z.object({
+  format: z.literal(RUN_FORMAT),
+  isogym: z.string(),
+  node: z.string(),
+  /** Bit equality holds within one major version of V8. */
+  v8: z.string(),
+  platform: z.string(),
+  seed: z.int(),
+  /** See `configHash`. */
+  config: z.string(),
+  /** What was typed. */
+  command: z.string(),
+  /** Hash of the bundled module that runs in the isolate. */
+  modules: z.object({ environment: z.string(), verifier: z.string() }),
+});
+
+export type Manifest = z.infer<typeof manifestSchema>;
+
+export function createManifest(run: Pick<Manifest, 'command' | 'modules'> & { readonly config: Config }): Manifest {
+  return {
+    format: RUN_FORMAT,
+    isogym: isogymVersion(),
+    node: process.versions.node,
+    v8: process.versions.v8,
+    platform: `${process.platform}-${process.arch}`,
+    seed: run.config.seed,
+    config: configHash(run.config),
+    command: run.command,
+    modules: run.modules,
+  };
+}
+
+/** @throws ZodError */
+export function parseManifest(text: string): Manifest {
+  return manifestSchema.parse(JSON.parse(text));
+}
+
+/** SHA-256, in hexadecimal. */
+export function hashText(text: string): string {
+  return createHash('sha256').update(text).digest('hex');
+}
+
+/** Keys that say where, how fast and how long, and not what is computed: a run may be resumed with others. */
+export const RESUMABLE_KEYS = ['name', 'backend', 'workers', 'iterations', 'checkpoint', 'runs'] as const;
+
+/** Hash of what a config computes: of everything but `RESUMABLE_KEYS`, whatever the order of its keys. */
+export function configHash(config: Config): string {
+  const rest: Record<string, unknown> = { ...config };
+  for (const key of RESUMABLE_KEYS) delete rest[key];
+  return hashText(JSON.stringify(sorted(rest)));
+}
+
+function sorted(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(sorted);
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(
+    Object.entries(value)
+      .sort(([a], [b]) => (a < b ? -1 : 1))
+      .map(([key, child]) => [key, sorted(child)]),
+  );
+}

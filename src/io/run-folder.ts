@@ -1,0 +1,209 @@
+/** @module A run on disk: made once, never overwritten, readable while it grows. */
+import {
+  closeSync,
+  existsSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
+import { basename, join, resolve } from 'node:path';
+import { stringify } from 'yaml';
+import { IsogymError, inputError, messageOf } from '../records/errors.ts';
+import type { Json } from '../records/json.ts';
+import { nearest } from '../records/nearest.ts';
+import type { Config } from '../train/config.ts';
+import { JsonlWriter, readJsonl } from './jsonl.ts';
+import { type Manifest, parseManifest } from './manifest.ts';
+
+/** The files of one record a line. Each record but those of `timings` carries its `iteration`. */
+export const LOGS = ['metrics', 'trajectories', 'timings'] as const;
+export type Log = (typeof LOGS)[number];
+
+export interface Checkpoint {
+  /** Iterations that were finished when it was made: the next one has this number. */
+  readonly iteration: number;
+  readonly path: string;
+}
+
+export class RunFolder {
+  /** Absolute. */
+  readonly path: string;
+  readonly name: string;
+  private readonly writers = new Map<Log, JsonlWriter>();
+
+  private constructor(path: string) {
+    this.path = path;
+    this.name = basename(path);
+  }
+
+  /**
+   * Makes `dir/name`, or the first of `dir/name-2`, `dir/name-3`, … that does not exist, and writes config and manifest into it.
+   * The making itself decides, so two runs begun at once never share a folder.
+   */
+  static create(options: {
+    readonly dir: string;
+    readonly name: string;
+    readonly config: Config;
+    readonly manifest: Manifest;
+  }): RunFolder {
+    mkdirSync(options.dir, { recursive: true });
+    for (let number = 1; ; number++) {
+      const name = number === 1 ? options.name : `${options.name}-${number}`;
+      const path = resolve(options.dir, name);
+      try {
+        mkdirSync(path);
+      } catch (error) {
+        if ((error as NodeJS.ErrnoException).code === 'EEXIST') continue;
+        throw new IsogymError('RUN_FOLDER', `cannot make the run folder ${path}: ${messageOf(error)}`, {
+          cause: error,
+        });
+      }
+      const run = new RunFolder(path);
+      mkdirSync(join(path, 'checkpoints'));
+      mkdirSync(join(path, 'evaluations'));
+      run.write('config.yaml', stringify({ ...options.config, name }));
+      run.write('manifest.json', `${JSON.stringify(options.manifest, null, 2)}\n`);
+      return run;
+    }
+  }
+
+  /**
+   * Opens a run by its path, or by its name in `runs/` under `cwd`.
+   * @throws RUN_NOT_FOUND, RUN_BROKEN where its manifest is not one, or of a format that this version does not read
+   */
+  static open(run: string, cwd: string): RunFolder {
+    const candidates = [resolve(cwd, run), resolve(cwd, 'runs', run)];
+    const path = candidates.find((candidate) => existsSync(join(candidate, 'manifest.json')));
+    if (path === undefined) {
+      const home = resolve(cwd, 'runs');
+      const near = nearest(basename(run), existsSync(home) ? readdirSync(home) : []);
+      const guess = near === undefined ? '' : ` (did you mean ${near}?)`;
+      throw inputError(
+        'RUN_NOT_FOUND',
+        `expected the folder of a run, found no manifest.json in ${run}${guess}`,
+        'A run is named by its folder, as in `isogym show runs/toy-lookup`.',
+      );
+    }
+    const folder = new RunFolder(path);
+    folder.manifest();
+    return folder;
+  }
+
+  /** @throws RUN_BROKEN */
+  manifest(): Manifest {
+    const file = join(this.path, 'manifest.json');
+    try {
+      return parseManifest(readFileSync(file, 'utf8'));
+    } catch (error) {
+      throw new IsogymError('RUN_BROKEN', `${file}: expected the manifest of a run: ${messageOf(error)}`, {
+        cause: error,
+      });
+    }
+  }
+
+  /** Appends one record to a log, as one write. */
+  append(log: Log, record: unknown): void {
+    let writer = this.writers.get(log);
+    if (writer === undefined) {
+      writer = new JsonlWriter(this.logPath(log));
+      this.writers.set(log, writer);
+    }
+    writer.append(record);
+  }
+
+  logPath(log: Log): string {
+    return join(this.path, `${log}.jsonl`);
+  }
+
+  /** The records of a log, in order; see `readJsonl` for what a torn or broken line does. */
+  async *records(log: Log, onNotice: (notice: string) => void): AsyncGenerator<unknown> {
+    for await (const { value } of readJsonl(this.logPath(log), onNotice)) yield value;
+  }
+
+  /** Takes out of every log but `timings` what was recorded for iterations from `iteration` on, so that resuming writes each of them once. */
+  async truncateFrom(iteration: number): Promise<void> {
+    this.close();
+    for (const log of LOGS) {
+      if (log === 'timings') continue;
+      for await (const { value, start } of readJsonl(this.logPath(log), () => undefined)) {
+        if (iterationOf(value) < iteration) continue;
+        truncateSync(this.logPath(log), start);
+        break;
+      }
+    }
+  }
+
+  /** Writes a file of the run, whole or not at all. */
+  write(file: string, content: string | Uint8Array): void {
+    const path = join(this.path, file);
+    writeDurably(`${path}.tmp`, content);
+    renameSync(`${path}.tmp`, path);
+  }
+
+  /**
+   * Writes a checkpoint, whole or not at all, and keeps the latest `keep`. One that is there already is left as it is: what
+   * a run is after so many iterations follows from config and seed.
+   */
+  saveCheckpoint(iteration: number, files: Readonly<Record<string, string | Uint8Array>>, keep: number): Checkpoint {
+    const path = join(this.path, 'checkpoints', String(iteration).padStart(6, '0'));
+    if (existsSync(path)) return { iteration, path };
+    const draft = `${path}.tmp`;
+    rmSync(draft, { recursive: true, force: true });
+    mkdirSync(draft, { recursive: true });
+    for (const [name, content] of Object.entries(files)) writeDurably(join(draft, name), content);
+    renameSync(draft, path);
+    for (const old of this.checkpoints().slice(0, -keep)) rmSync(old.path, { recursive: true, force: true });
+    return { iteration, path };
+  }
+
+  /** Oldest first. */
+  checkpoints(): readonly Checkpoint[] {
+    return readdirSync(join(this.path, 'checkpoints'))
+      .filter((name) => /^\d+$/.test(name))
+      .map((name) => ({ iteration: Number(name), path: join(this.path, 'checkpoints', name) }))
+      .sort((a, b) => a.iteration - b.iteration);
+  }
+
+  /** @throws NO_CHECKPOINT */
+  latestCheckpoint(): Checkpoint {
+    const latest = this.checkpoints().at(-1);
+    if (latest === undefined) {
+      throw new IsogymError('NO_CHECKPOINT', `${this.path}: expected a checkpoint, found none`, {
+        exitCode: 2,
+        hint: 'The run was stopped before its first checkpoint: begin it anew with `isogym train --config RUN/config.yaml`.',
+      });
+    }
+    return latest;
+  }
+
+  writeJson(file: string, value: Json): void {
+    this.write(file, `${JSON.stringify(value, null, 2)}\n`);
+  }
+
+  close(): void {
+    for (const writer of this.writers.values()) writer.close();
+    this.writers.clear();
+  }
+}
+
+function iterationOf(record: unknown): number {
+  const iteration = (record as { iteration?: unknown } | null)?.iteration;
+  return typeof iteration === 'number' ? iteration : Number.NEGATIVE_INFINITY;
+}
+
+/** Returns once the content is on the disk: a rename that follows never reveals an empty file. */
+function writeDurably(path: string, content: string | Uint8Array): void {
+  const fd = openSync(path, 'w');
+  try {
+    writeFileSync(fd, content);
+    fsyncSync(fd);
+  } finally {
+    closeSync(fd);
+  }
+}

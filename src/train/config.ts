@@ -1,0 +1,186 @@
+/** @module What a run can be told: one strict schema. Types, defaults, checks, the editors' JSON Schema and docs/configuration.md all come from it. */
+import { z } from 'zod';
+
+const count = z.int().min(1);
+const natural = z.int().min(0);
+const share = z.number().min(0).max(1);
+const rate = z.number().gt(0);
+
+/** Built-in names (`toy-lookup`), or a path to a module whose default export is the declaration. */
+const moduleName = z.string().min(1);
+
+/** A plain file name. */
+const runName = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/);
+
+const environment = z.strictObject({
+  module: moduleName.describe(
+    'A built-in environment, or a path to a module of your own, relative to the config file.',
+  ),
+  options: z
+    .record(z.string(), z.unknown())
+    .default({})
+    .describe("The environment's own options, checked by its schema."),
+  maxSteps: count
+    .optional()
+    .describe("Requests to the policy in one episode, in place of the environment's own limit."),
+  reset: z
+    .enum(['state', 'context', 'isolate'])
+    .optional()
+    .describe(
+      "How thoroughly the world is renewed between episodes, in place of the environment's own level: called again in place, in a fresh context, or in a fresh isolate.",
+    ),
+});
+
+const verifier = z.strictObject({
+  module: moduleName.describe('A built-in verifier, or a path to a module of your own, relative to the config file.'),
+});
+
+const tasks = z.strictObject({
+  train: count.default(2000).describe('Tasks to train on.'),
+  heldOut: count.default(500).describe('Tasks that only evaluation sees, split off by a hash of the id.'),
+  seed: natural
+    .default(0)
+    .describe('Fixes the task set, apart from `seed`, so that runs of several seeds meet the same tasks.'),
+});
+
+const temperature = z.number().gt(0).default(1).describe('Divides the logits, in sampling and in the loss alike.');
+
+const transformer = z
+  .strictObject({
+    kind: z.literal('transformer').describe('A decoder of the Llama family over tokens.'),
+    layers: count.default(2).describe('Decoder blocks.'),
+    width: count.default(64).describe('Width of the residual stream.'),
+    heads: count.default(4).describe('Query heads.'),
+    kvHeads: count.default(2).describe('Key and value heads; divides `heads`.'),
+    headWidth: z.int().min(2).multipleOf(2).default(16).describe('Width of one head; even, for the rotary positions.'),
+    hidden: count.default(172).describe('Width of the SwiGLU layer.'),
+    ropeBase: z.number().gt(1).default(10_000).describe('Base of the rotary frequencies.'),
+    temperature,
+  })
+  .check((payload) => {
+    const { heads, kvHeads } = payload.value;
+    if (kvHeads >= 1 && heads % kvHeads !== 0) {
+      payload.issues.push({
+        code: 'custom',
+        path: ['kvHeads'],
+        input: kvHeads,
+        message: `expected a divisor of heads (${heads}), found ${kvHeads}`,
+      });
+    }
+  });
+
+const tabular = z.strictObject({
+  kind: z.literal('tabular').describe("A softmax over the environment's discretised state."),
+  temperature,
+});
+
+const mixture = z.record(z.string(), share).refine((shares) => Math.abs(sum(shares) - 1) < 1e-9, {
+  error: (issue) =>
+    `expected shares that sum to 1, found ${Number(sum(issue.input as Record<string, number>).toPrecision(12))}`,
+});
+
+function sum(shares: Readonly<Record<string, number>>): number {
+  return Object.values(shares).reduce((total, x) => total + x, 0);
+}
+
+const warmStart = z.strictObject({
+  steps: count.describe('Supervised optimizer steps.'),
+  episodes: count.describe('Demonstrations in one step.'),
+  demonstrations: count.describe('Scripted episodes to draw from, over the training tasks.'),
+  learningRate: rate.describe('Learning rate of the supervised steps.'),
+  decay: share.default(0).describe('Share of the steps, at the end, over which the rate falls linearly to 0.'),
+  mixture: mixture.describe('Which scripts demonstrate, name: share. The shares sum to 1.'),
+});
+
+const algorithm = z.strictObject({
+  estimator: z.enum(['grpo', 'reinforce']).default('grpo').describe('The clipped ratio, or the plain score function.'),
+  baseline: z
+    .enum(['group-mean', 'leave-one-out', 'batch-mean', 'none'])
+    .default('group-mean')
+    .describe('What is subtracted from the return.'),
+  scale: z.enum(['group-std', 'none']).default('group-std').describe('What the difference is divided by.'),
+  gamma: share.default(1).describe('Discount per step.'),
+  epochs: count.default(1).describe('Optimizer steps on one batch of rollouts.'),
+  clipLow: share.default(0.2).describe('The ratio is clipped below 1 − clipLow (GRPO).'),
+  clipHigh: z.number().min(0).default(0.2).describe('The ratio is clipped above 1 + clipHigh (GRPO).'),
+  entropy: z.number().min(0).default(0).describe('Weight of the entropy bonus, per sampled token.'),
+  kl: z
+    .number()
+    .min(0)
+    .default(0)
+    .describe('Weight of the KL divergence from the reference policy, per sampled token.'),
+});
+
+const optimizer = z.strictObject({
+  learningRate: rate.describe('Peak learning rate of AdamW.'),
+  warmup: natural.default(0).describe('Iterations over which the rate rises linearly to its peak.'),
+  decay: share.default(0).describe('Share of the iterations, at the end, over which the rate falls linearly to 0.'),
+  beta1: z.number().min(0).lt(1).default(0.9).describe('Decay of the first moment.'),
+  beta2: z.number().min(0).lt(1).default(0.95).describe('Decay of the second moment.'),
+  epsilon: rate.default(1e-8).describe('Added to the root of the second moment.'),
+  weightDecay: z.number().min(0).default(0).describe('Decoupled weight decay, per step, times the learning rate.'),
+  clipNorm: rate.default(1).describe('Bound on the global norm of the gradient.'),
+});
+
+/** The whole of a config file. `Config` is what it parses to, with every default filled in. */
+export const configSchema = z.strictObject({
+  name: runName.optional().describe("Name of the run's folder; the config file's own name where absent."),
+  seed: natural.default(0).describe('All randomness of the run derives from it.'),
+  backend: z
+    .enum(['auto', 'cuda', 'native', 'webgpu', 'wasm', 'cpu'])
+    .default('auto')
+    .describe('Where tensors are computed; `auto` takes the first that works.'),
+  workers: z
+    .union([z.int().min(1).max(1024), z.literal('auto')])
+    .default('auto')
+    .describe('Worker threads for rollouts; `auto` is one for each available core. Changes speed and no result.'),
+  iterations: natural.describe('Rounds of rollouts and learning.'),
+  environment: environment.describe('Where the agent lives.'),
+  verifier: verifier.describe('How an episode is judged.'),
+  tasks: tasks.prefault({}).describe('The task set.'),
+  policy: z.discriminatedUnion('kind', [transformer, tabular]).describe('Who acts and learns.'),
+  warmStart: warmStart.optional().describe('Supervised steps on scripted demonstrations, before the first iteration.'),
+  algorithm: algorithm.prefault({}).describe('How rollouts become a gradient.'),
+  batch: z
+    .strictObject({
+      groups: count.describe('Groups in one iteration: each is one task.'),
+      microTokens: count
+        .default(16_384)
+        .describe('Padded tokens of one pass through the model; changes memory and no result.'),
+    })
+    .describe('What one iteration collects.'),
+  group: z
+    .strictObject({ size: count.describe('Rollouts of each task, begun under one policy version.') })
+    .describe('The rollouts that share a baseline.'),
+  optimizer: optimizer.describe('AdamW.'),
+  reward: z
+    .strictObject({
+      stepPenalty: z
+        .number()
+        .min(0)
+        .default(0)
+        .describe('Charged for every request to the policy, the final answer included.'),
+    })
+    .prefault({})
+    .describe("The verifier's score, less what the steps cost."),
+  evaluation: z
+    .strictObject({
+      tasks: count.default(500).describe('Held-out tasks in one evaluation, at most `tasks.heldOut`.'),
+      every: natural.default(0).describe('Iterations from one evaluation to the next; 0: only at the ends.'),
+    })
+    .prefault({})
+    .describe('Judging the policy on held-out tasks.'),
+  checkpoint: z
+    .strictObject({
+      every: count.default(10).describe('Iterations from one checkpoint to the next.'),
+      keep: count.default(2).describe('How many of the latest are kept.'),
+    })
+    .prefault({})
+    .describe('What a run is resumed from.'),
+  runs: z
+    .strictObject({ dir: z.string().min(1).default('runs').describe('Folder that run folders are made in.') })
+    .prefault({})
+    .describe('Where runs are kept.'),
+});
+
+export type Config = z.infer<typeof configSchema>;
