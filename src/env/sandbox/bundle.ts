@@ -1,0 +1,61 @@
+/** @module Bundling: one module and what it imports become one script for an isolate. */
+import { existsSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { type BuildFailure, build, type Message } from 'esbuild';
+import { IsogymError, inputError } from '../../records/errors.ts';
+import { REGISTER } from './guard.ts';
+
+/** The module at `url`, or, beside a compiled build, the `.js` that `x.ts` became. @throws MODULE_NOT_FOUND */
+export function resolveModule(url: URL): URL {
+  if (existsSync(url)) return url;
+  const compiled = new URL(url);
+  compiled.pathname = url.pathname.replace(/\.ts$/, '.js');
+  if (existsSync(compiled)) return compiled;
+  throw inputError('MODULE_NOT_FOUND', `Expected a module at ${url.href}, found no such file.`);
+}
+
+/**
+ * One script that registers the module with the guard and does nothing else: the module's own code runs later, behind the
+ * guard's door. The same sources give the same text, wherever they lie. Ends in `0`, since a script whose completion value
+ * is a function keeps its context alive.
+ * @throws MODULE_NOT_FOUND | BUNDLE_FAILED with file, line and column of each error
+ */
+export async function bundle(module: URL): Promise<string> {
+  const file = fileURLToPath(resolveModule(module));
+  try {
+    const result = await build({
+      entryPoints: [file],
+      absWorkingDir: dirname(file),
+      bundle: true,
+      write: false,
+      format: 'iife',
+      globalName: 'exported',
+      platform: 'neutral',
+      mainFields: ['module', 'main'],
+      target: 'es2024',
+      // No promise may exist inside, see `guard.ts`: these become calls of `Promise`, which is not there.
+      supported: { 'async-await': false, 'async-generator': false, 'for-await': false, 'dynamic-import': false },
+      // Paths of the machine would otherwise stand in comments.
+      minifyWhitespace: true,
+      legalComments: 'none',
+      tsconfigRaw: {},
+      banner: { js: `${REGISTER}(()=>{"use strict";` },
+      footer: { js: 'return exported.default});0' },
+      logLevel: 'silent',
+    });
+    return result.outputFiles[0]?.text ?? '';
+  } catch (error) {
+    const errors = (error as Partial<BuildFailure>).errors;
+    if (errors === undefined) throw error;
+    throw new IsogymError('BUNDLE_FAILED', `${file} cannot be bundled:\n${errors.map(describe).join('\n')}`, {
+      cause: error,
+      exitCode: 2,
+      hint: 'Code inside an isolate may import only modules that need nothing of Node: no node:fs, no native addons.',
+    });
+  }
+}
+
+function describe({ location, text }: Message): string {
+  return location === null ? text : `${location.file}:${location.line}:${location.column + 1}: ${text}`;
+}

@@ -1,0 +1,45 @@
+/** @module isolated-vm, loaded on first use, so that a missing or unsafe one is an error with a hint and not a failed import. */
+import { createRequire } from 'node:module';
+import type ivm from 'isolated-vm';
+import { IsogymError, messageOf } from '../../records/errors.ts';
+
+/**
+ * Refuses versions with the escape GHSA-864f-rcv7-6rh4 (a guest that holds a `Reference`), fixed in 6.2.0 and 7.0.1.
+ * @throws ISOLATED_VM_UNSAFE
+ */
+export function checkVersion(version: string): void {
+  const [major = 0, minor = 0, patch = 0] = version.split(/[.-]/, 3).map(Number);
+  const safe = major === 6 ? minor >= 2 : major === 7 ? minor > 0 || patch > 0 : major > 7;
+  if (!safe) {
+    throw new IsogymError(
+      'ISOLATED_VM_UNSAFE',
+      `Expected isolated-vm 6.2.0 or later (7.0.1 or later of 7), found ${version}: guests can escape from it (GHSA-864f-rcv7-6rh4).`,
+      { hint: 'npm install isolated-vm@6.2.0' },
+    );
+  }
+}
+
+let loaded: typeof ivm | undefined;
+
+/** @throws ISOLATED_VM_UNSAFE | ISOLATED_VM_MISSING where it is not installed or has no binary for this machine. */
+export function isolatedVm(): typeof ivm {
+  if (loaded) return loaded;
+  const require = createRequire(import.meta.url);
+  let version: string;
+  try {
+    version = String(require('isolated-vm/package.json').version);
+    loaded = require('isolated-vm') as typeof ivm;
+  } catch (cause) {
+    throw new IsogymError('ISOLATED_VM_MISSING', `isolated-vm cannot be loaded: ${messageOf(cause)}`, {
+      cause,
+      hint: `npm install isolated-vm@6.2.0 (Node ${process.version}, ${process.platform}-${process.arch}; it has binaries for Node 22 and 24)`,
+    });
+  }
+  try {
+    checkVersion(version);
+  } catch (error) {
+    loaded = undefined;
+    throw error;
+  }
+  return loaded;
+}

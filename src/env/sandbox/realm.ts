@@ -1,0 +1,155 @@
+/** @module Realms: guarded contexts with a program in them, and the isolates that hold them. Synchronous; one thread. */
+import type ivm from 'isolated-vm';
+import { messageOf } from '../../records/errors.ts';
+import type { ResetLevel } from '../environment.ts';
+import { GUARD, RUN } from './guard.ts';
+import { isolatedVm } from './isolated-vm.ts';
+
+/** What an operation inside came to. After `timeout` or `crashed` the realm answers `crashed` for ever. */
+export type WorldOutcome =
+  | { readonly status: 'ok'; readonly text: string }
+  | { readonly status: 'error'; readonly message: string; readonly transient: boolean }
+  | { readonly status: 'timeout' }
+  | { readonly status: 'crashed'; readonly message: string };
+
+/** `open` (public JSON, seed) and `call` (tool, arguments JSON) of a world, `score` (input JSON, seed) of a verifier. */
+export type Operation = 'open' | 'call' | 'score';
+
+/** One isolate with its two scripts, and how many contexts stand in it. */
+interface Cell {
+  readonly isolate: ivm.Isolate;
+  readonly guard: ivm.Script;
+  readonly program: ivm.Script;
+  realms: number;
+  /** True where no new context may begin in it: something in it ran late, or it is dead. */
+  retired: boolean;
+}
+
+/** A context in which the guard has run and the program is registered. */
+export class Realm {
+  readonly cell: Cell;
+  readonly #context: ivm.Context;
+  readonly #run: ivm.Reference<(operation: Operation, a: string, b: string) => string>;
+  #dead: string | undefined;
+
+  constructor(cell: Cell) {
+    this.cell = cell;
+    this.#context = cell.isolate.createContextSync();
+    cell.guard.runSync(this.#context);
+    this.#run = this.#context.global.getSync(RUN, { reference: true });
+    cell.program.runSync(this.#context);
+  }
+
+  get dead(): boolean {
+    return this.#dead !== undefined;
+  }
+
+  run(operation: Operation, a: string, b: string, timeoutMs: number): WorldOutcome {
+    if (this.#dead !== undefined) return { status: 'crashed', message: this.#dead };
+    let answer: string;
+    try {
+      answer = this.#run.applySync(undefined, [operation, a, b], { timeout: timeoutMs });
+    } catch (error) {
+      // The door catches all that foreign code throws: this is isolated-vm's own error.
+      this.cell.retired = true;
+      if (!this.cell.isolate.isDisposed && messageOf(error).startsWith('Script execution timed out')) {
+        this.#dead = `An earlier operation took longer than its ${timeoutMs} ms.`;
+        return { status: 'timeout' };
+      }
+      this.#dead = messageOf(error);
+      return { status: 'crashed', message: this.#dead };
+    }
+    const text = answer.slice(1);
+    if (answer[0] === 'k') return { status: 'ok', text };
+    return { status: 'error', message: text, transient: answer[0] === 't' };
+  }
+
+  release(): void {
+    this.#dead ??= 'The session is closed.';
+    if (this.cell.isolate.isDisposed) return;
+    this.#run.release();
+    this.#context.release();
+  }
+}
+
+/** Contexts of 0.2 MiB share an isolate, so that each has this much of its heap at least. */
+const MIB_PER_REALM = 2;
+
+/**
+ * Makes realms and takes them back. Level `isolate`: each in an isolate of its own. `context`: fresh contexts that share
+ * isolates. `state`: contexts too, taken back to be used again.
+ */
+export class RealmPool {
+  readonly #script: string;
+  readonly #level: ResetLevel;
+  readonly #memoryMiB: number;
+  readonly #capacity: number;
+  readonly #cells = new Set<Cell>();
+  #idle: Realm[] = [];
+
+  constructor(o: { readonly script: string; readonly reset: ResetLevel; readonly memoryMiB: number }) {
+    isolatedVm();
+    this.#script = o.script;
+    this.#level = o.reset;
+    this.#memoryMiB = o.memoryMiB;
+    this.#capacity = o.reset === 'isolate' ? 1 : Math.max(1, Math.floor(o.memoryMiB / MIB_PER_REALM));
+  }
+
+  /** @throws isolated-vm's error where the isolate or the context cannot be made. */
+  take(): Realm {
+    for (let realm = this.#idle.pop(); realm !== undefined; realm = this.#idle.pop()) {
+      if (!realm.cell.retired) return realm;
+      this.#drop(realm);
+    }
+    const cell = this.#cellWithRoom();
+    cell.realms++;
+    try {
+      return new Realm(cell);
+    } catch (error) {
+      cell.realms--;
+      cell.retired = true;
+      this.#disposeIfDone(cell);
+      throw error;
+    }
+  }
+
+  /** `reusable: false` where the realm failed in a way that the guard survived but its state may not have. */
+  give(realm: Realm, reusable: boolean): void {
+    if (reusable && this.#level === 'state' && !realm.cell.retired) this.#idle.push(realm);
+    else this.#drop(realm);
+  }
+
+  /** Ends every isolate, also those with realms that are still out. */
+  dispose(): void {
+    for (const cell of this.#cells) if (!cell.isolate.isDisposed) cell.isolate.dispose();
+    this.#cells.clear();
+    this.#idle = [];
+  }
+
+  #cellWithRoom(): Cell {
+    for (const cell of this.#cells) if (!cell.retired && cell.realms < this.#capacity) return cell;
+    const isolate = new (isolatedVm().Isolate)({ memoryLimit: this.#memoryMiB });
+    const cell: Cell = {
+      isolate,
+      guard: isolate.compileScriptSync(GUARD, { filename: 'isogym:guard' }),
+      program: isolate.compileScriptSync(this.#script, { filename: 'isogym:program' }),
+      realms: 0,
+      retired: false,
+    };
+    this.#cells.add(cell);
+    return cell;
+  }
+
+  #drop(realm: Realm): void {
+    realm.release();
+    realm.cell.realms--;
+    if (this.#level === 'isolate') realm.cell.retired = true;
+    this.#disposeIfDone(realm.cell);
+  }
+
+  #disposeIfDone(cell: Cell): void {
+    if (!cell.retired || cell.realms > 0) return;
+    if (!cell.isolate.isDisposed) cell.isolate.dispose();
+    this.#cells.delete(cell);
+  }
+}

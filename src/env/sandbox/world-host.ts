@@ -1,0 +1,92 @@
+/** @module A world host: opens an environment's worlds inside isolates. It knows no tasks, tools or episodes, only strings. */
+import { IsogymError, messageOf } from '../../records/errors.ts';
+import type { ResetLevel } from '../environment.ts';
+import { type Realm, RealmPool, type WorldOutcome } from './realm.ts';
+
+export type { WorldOutcome } from './realm.ts';
+
+/** A world that could not be opened. `environment`: the author's code threw, looped, or gave no world; `sandbox`: the isolate died. */
+export class WorldFailure extends IsogymError {
+  readonly boundary: 'environment' | 'sandbox';
+
+  constructor(boundary: 'environment' | 'sandbox', message: string, cause?: unknown) {
+    super(boundary === 'environment' ? 'ENVIRONMENT_FAILURE' : 'SANDBOX_FAILURE', message, { cause });
+    this.boundary = boundary;
+  }
+}
+
+/** One episode's world. */
+export interface WorldSession {
+  /**
+   * Runs one tool. An unknown tool, a thrown value, a result that is no string or is longer than 2^20 characters is an
+   * `error`; after `timeout` the world is not to be trusted and later calls are `crashed`. Never throws.
+   */
+  call(tool: string, argsJson: string, timeoutMs: number): WorldOutcome;
+  /** Idempotent; calls after it are `crashed`. */
+  close(): void;
+}
+
+/** A safety net far above the normal (a world opens in microseconds), not a rule of any environment. */
+const OPEN_TIMEOUT_MS = 5000;
+
+/** Several sessions may be open at once. An isolate that died or ran late takes no new session; the next one begins in another. */
+export class WorldHost {
+  readonly #realms: RealmPool;
+  readonly #openTimeoutMs: number;
+
+  /**
+   * @param o.script what `bundle` made of the module behind `Environment.world`
+   * @param o.memoryMiB heap limit of one isolate, at least 8; on the levels `state` and `context` sessions share it, 2 MiB each
+   * @throws ISOLATED_VM_UNSAFE | ISOLATED_VM_MISSING
+   */
+  constructor(o: {
+    readonly script: string;
+    readonly reset: ResetLevel;
+    readonly memoryMiB: number;
+    readonly openTimeoutMs?: number;
+  }) {
+    this.#realms = new RealmPool(o);
+    this.#openTimeoutMs = o.openTimeoutMs ?? OPEN_TIMEOUT_MS;
+  }
+
+  /** Calls the author's `create` with the task's public part; `seed` fixes `random`, `Math.random` and the clock. @throws WorldFailure */
+  open(publicJson: string, seed: string): WorldSession {
+    let realm: Realm;
+    try {
+      realm = this.#realms.take();
+    } catch (cause) {
+      throw new WorldFailure('sandbox', `No context can be made for the world: ${messageOf(cause)}`, cause);
+    }
+    const outcome = realm.run('open', publicJson, seed, this.#openTimeoutMs);
+    if (outcome.status === 'ok') return session(realm, this.#realms);
+    this.#realms.give(realm, false);
+    switch (outcome.status) {
+      case 'error':
+        throw new WorldFailure('environment', `The world's create() threw: ${outcome.message}`);
+      case 'timeout':
+        throw new WorldFailure('environment', `The world's create() took longer than ${this.#openTimeoutMs} ms.`);
+      case 'crashed':
+        throw new WorldFailure('sandbox', `The isolate died while the world was created: ${outcome.message}`);
+    }
+  }
+
+  dispose(): void {
+    this.#realms.dispose();
+  }
+}
+
+function session(realm: Realm, realms: RealmPool): WorldSession {
+  let closed = false;
+  return {
+    call(tool, argsJson, timeoutMs) {
+      // Checked here too: at level `state` the realm itself lives on, with another episode in it.
+      if (closed) return { status: 'crashed', message: 'The session is closed.' };
+      return realm.run('call', tool, argsJson, timeoutMs);
+    },
+    close() {
+      if (closed) return;
+      closed = true;
+      realms.give(realm, !realm.dead);
+    },
+  };
+}

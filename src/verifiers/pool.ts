@@ -1,0 +1,63 @@
+/** @module Scoring on a pool of worker threads. */
+import { Piscina } from 'piscina';
+import { bundle, resolveModule } from '../env/sandbox/bundle.ts';
+import { inputError, messageOf } from '../records/errors.ts';
+import type { Score } from '../records/trajectory.ts';
+import { unscored, type VerifierEngine } from './runner.ts';
+import type { Verifier, VerifierInput } from './verifier.ts';
+import type { WorkerSetup } from './worker.ts';
+
+/** Inputs of one task: some 5 ms of work, so that the 0.1 ms which a task costs does not show. */
+const BATCH = 16;
+
+export class VerifierPool implements VerifierEngine {
+  readonly #pool: Piscina<readonly VerifierInput[], readonly Score[]>;
+
+  private constructor(setup: WorkerSetup, workers: number) {
+    this.#pool = new Piscina({
+      filename: resolveModule(new URL('./worker.ts', import.meta.url)).href,
+      workerData: setup,
+      minThreads: workers,
+      maxThreads: workers,
+    });
+  }
+
+  /**
+   * @param o.verifier absolute URL of the module whose default export is the verifier
+   * @param o.workers threads, at least 1
+   * @throws VERIFIER_INVALID | MODULE_NOT_FOUND | BUNDLE_FAILED
+   */
+  static async start(o: { readonly verifier: string; readonly workers: number }): Promise<VerifierPool> {
+    const { default: verifier } = (await import(o.verifier)) as { readonly default?: Partial<Verifier> };
+    const { source, range, success, timeoutMs, memoryMiB } = verifier ?? {};
+    if (!(source instanceof URL) || !range || success === undefined || !timeoutMs || !memoryMiB) {
+      throw inputError(
+        'VERIFIER_INVALID',
+        `Expected a verifier as the default export of ${o.verifier}, found ${verifier === undefined ? 'none' : 'something else'}.`,
+        "export default defineVerifier({ name: 'mine', source: new URL('./verify.ts', import.meta.url) })",
+      );
+    }
+    const judge = { range, success, timeoutMs, memoryMiB };
+    return new VerifierPool({ judge, script: await bundle(source) }, o.workers);
+  }
+
+  /** The order is that of the inputs, whatever the number of workers. A worker that dies leaves its batch unscored; the pool replaces it. */
+  async score(inputs: readonly VerifierInput[]): Promise<readonly Score[]> {
+    const batches: (readonly VerifierInput[])[] = [];
+    for (let start = 0; start < inputs.length; start += BATCH) batches.push(inputs.slice(start, start + BATCH));
+    const scores = await Promise.all(batches.map((batch) => this.#batch(batch)));
+    return scores.flat();
+  }
+
+  close(): Promise<void> {
+    return this.#pool.destroy();
+  }
+
+  async #batch(batch: readonly VerifierInput[]): Promise<readonly Score[]> {
+    try {
+      return await this.#pool.run(batch);
+    } catch (error) {
+      return batch.map(() => unscored(`the verifier's worker died: ${messageOf(error)}`));
+    }
+  }
+}

@@ -1,0 +1,347 @@
+import fc from 'fast-check';
+import { afterEach, describe, expect, it } from 'vitest';
+import { CLOCK_START_MS, GUARD, MAX_MESSAGE, MAX_TEXT } from '../../../src/env/sandbox/guard.ts';
+import { isolatedVm } from '../../../src/env/sandbox/isolated-vm.ts';
+import { generator } from '../../../src/records/random.ts';
+import { hostOf, LEVELS, outcomeOf, world } from './programs.ts';
+
+const ok = (text: string) => ({ status: 'ok', text });
+const error = (message: string | RegExp, transient = false) => ({
+  status: 'error',
+  message: typeof message === 'string' ? message : expect.stringMatching(message),
+  transient,
+});
+
+describe('what the guard takes away', () => {
+  it.each([
+    'WebAssembly',
+    'SharedArrayBuffer',
+    'Atomics',
+    'console',
+    'WeakRef',
+    'FinalizationRegistry',
+    'Intl',
+    'Temporal',
+    'Promise',
+    'eval',
+    'process',
+    'require',
+    'setTimeout',
+    'queueMicrotask',
+    'isogymRun',
+    'isogymRegister',
+  ])('%s does not exist', (name) => {
+    expect(outcomeOf(`return typeof ${name} + ' ' + (${JSON.stringify(name)} in globalThis);`)).toEqual(
+      ok('undefined false'),
+    );
+  });
+
+  it('the names that it deletes do exist in a context without it, save those of newer engines', () => {
+    const isolate = new (isolatedVm().Isolate)({ memoryLimit: 8 });
+    const bare = isolate
+      .createContextSync()
+      .evalSync(
+        "['WebAssembly','SharedArrayBuffer','Atomics','console','WeakRef','FinalizationRegistry','Intl','Promise','eval'].filter((name) => !(name in globalThis)).join()",
+      );
+    isolate.dispose();
+    expect(bare).toBe('');
+  });
+
+  it.each(['resize', 'transfer', 'transferToFixedLength'])('ArrayBuffer.prototype.%s does not exist', (name) => {
+    expect(outcomeOf(`return typeof new ArrayBuffer(8).${name};`)).toEqual(ok('undefined'));
+  });
+
+  it('a buffer cannot be born resizable, by its name or by the constructor of another buffer', () => {
+    const body = `
+      const made = [new ArrayBuffer(8, { maxByteLength: 64 }), new (new Uint8Array(1).buffer.constructor)(8, { maxByteLength: 64 })];
+      return made.map((buffer) => buffer.resizable + ' ' + buffer.byteLength + ' ' + (buffer instanceof ArrayBuffer)).join();`;
+    expect(outcomeOf(body)).toEqual(ok('false 8 true,false 8 true'));
+  });
+
+  it.each(['prepareStackTrace', 'stackTraceLimit'])('Error.%s cannot be set, defined or deleted', (name) => {
+    const body = `
+      const before = Error.${name};
+      const tries = [
+        () => { Error.${name} = () => 1; },
+        () => { Object.defineProperty(Error, '${name}', { get() { return 7; } }); },
+        () => { delete Error.${name}; },
+      ];
+      const refused = tries.filter((attempt) => { try { attempt(); return false; } catch { return true; } }).length;
+      return refused + ' ' + (Error.${name} === before);`;
+    expect(outcomeOf(body)).toEqual(ok('3 true'));
+  });
+
+  it('an error carries no stack, hence no path or depth of the host', () => {
+    expect(outcomeOf("return new Error('x').stack;")).toEqual(ok('Error: x'));
+  });
+
+  it.each([
+    '({}).constructor.constructor("return process")()',
+    '(() => {}).constructor("return 1")()',
+    '(function* () {}).constructor("yield 1")()',
+    '(async () => {}).constructor("await 1")()',
+    '(async function* () {}).constructor("yield 1")()',
+    'new Function("return 1")()',
+    'Reflect.construct(Function, ["return 1"])()',
+  ])('code from strings is refused: %s', (code) => {
+    expect(outcomeOf(`return String(${code});`)).toEqual(error('Code from strings is not allowed inside the isolate.'));
+  });
+
+  it('functions are still instances of Function', () => {
+    expect(outcomeOf('return String((() => 1) instanceof Function && Object instanceof Function);')).toEqual(
+      ok('true'),
+    );
+  });
+
+  it('Array.fromAsync, which would make a promise, does not exist', () => {
+    expect(outcomeOf('return typeof Array.fromAsync;')).toEqual(ok('undefined'));
+  });
+
+  it('every object that can be reached from the global one is the context’s own: none of isolated-vm, none of the host', () => {
+    const body = `
+      const seen = new Set(); const open = [globalThis]; const names = new Set();
+      while (open.length > 0) {
+        const value = open.pop();
+        if (value === null || (typeof value !== 'object' && typeof value !== 'function') || seen.has(value)) continue;
+        seen.add(value);
+        if (typeof value === 'function') names.add(value.name);
+        open.push(Object.getPrototypeOf(value));
+        for (const key of Reflect.ownKeys(value)) {
+          const property = Object.getOwnPropertyDescriptor(value, key);
+          open.push(property.value, property.get, property.set);
+        }
+      }
+      return ['Reference', 'ExternalCopy', 'Isolate', 'Callback', 'Context', 'run', 'Promise', 'applySync'].filter((name) => names.has(name)).join() + ' ' + (seen.size > 500);`;
+    expect(outcomeOf(body)).toEqual(ok(' true'));
+  });
+
+  it('its completion value is no function, which would keep the context alive', () => {
+    const isolate = new (isolatedVm().Isolate)({ memoryLimit: 8 });
+    expect(isolate.createContextSync().evalSync(GUARD)).toBe(0);
+    isolate.dispose();
+  });
+});
+
+describe('what foreign code throws or returns is read inside the timeout', () => {
+  it.each([
+    ['a plain error', "throw new Error('no such key');", error('no such key')],
+    ['a string', "throw 'no such key';", error('no such key')],
+    ['an error marked transient', "throw Object.assign(new Error('busy'), { transient: true });", error('busy', true)],
+    ['an error whose mark is truthy, not true', "throw Object.assign(new Error('x'), { transient: 1 });", error('x')],
+    ['undefined', 'throw undefined;', error('A value that cannot be read was thrown.')],
+    ['null', 'throw null;', error('A value that cannot be read was thrown.')],
+    ['a number', 'throw 5;', error('A value without a message was thrown.')],
+    ['a symbol', "throw Symbol('s');", error('A value without a message was thrown.')],
+    ['an error without a message', 'throw new Error();', error('A value without a message was thrown.')],
+    ['a message that is an object', 'throw { message: {} };', error('A value without a message was thrown.')],
+    ['a getter that throws', 'throw { get message() { throw 1; } };', error(/cannot be read/)],
+    ['a revoked Proxy', 'const p = Proxy.revocable({}, {}); p.revoke(); throw p.proxy;', error(/cannot be read/)],
+    ['a getter that loops', 'throw { get message() { for (;;); } };', { status: 'timeout' }],
+    ['a transient getter that loops', "throw { message: 'x', get transient() { for (;;); } };", { status: 'timeout' }],
+    ['a Proxy that loops', 'throw new Proxy({}, { get() { for (;;); } });', { status: 'timeout' }],
+    ['a stack that loops, which nobody reads', "throw { message: 'x', get stack() { for (;;); } };", error('x')],
+    ['an endless recursion', 'const f = () => f(); f();', error(/call stack/)],
+    ['an endless loop', 'for (;;);', { status: 'timeout' }],
+    ['a catastrophic regular expression', "/^(a+)+$/.test('a'.repeat(40) + 'b');", { status: 'timeout' }],
+  ])('%s', (_, body, expected) => {
+    expect(outcomeOf(body, expected.status === 'timeout' ? 200 : 5000)).toEqual(expected);
+  });
+
+  it.each([
+    ['undefined', 'undefined', 'undefined'],
+    ['null', 'null', 'null'],
+    ['a number', '5', 'number'],
+    ['an array', '["x"]', 'an array'],
+    ['a String object', 'new String("x")', 'object'],
+    ['an object whose toString loops', '{ toString() { for (;;); } }', 'object'],
+    ['a Proxy', 'new Proxy({}, { get() { for (;;); } })', 'object'],
+  ])('a tool that returns %s is an error that says so', (_, value, kind) => {
+    expect(outcomeOf(`return (${value});`)).toEqual(error(`The tool must return a string, it returned ${kind}.`));
+  });
+
+  it('messages are capped', () => {
+    expect(outcomeOf(`throw new Error('m'.repeat(100000));`)).toEqual(error('m'.repeat(MAX_MESSAGE)));
+  });
+
+  it('a result of the greatest length leaves the isolate, one character more does not', () => {
+    expect(outcomeOf(`return 'x'.repeat(${MAX_TEXT});`)).toEqual(ok('x'.repeat(MAX_TEXT)));
+    expect(outcomeOf(`return 'x'.repeat(${MAX_TEXT} + 1);`)).toEqual(
+      error(/returned 1048577 characters; at most 1048576/),
+    );
+    expect(outcomeOf("return 'x'.repeat(2 ** 29 - 100);")).toEqual(error(/may leave the isolate/));
+  });
+
+  it('the door holds when foreign code has rewritten every primordial that it could have used', () => {
+    const body = `
+      JSON.parse = JSON.stringify = () => { throw 1; };
+      Reflect.apply = Object.hasOwn = Array.isArray = () => 'rewritten';
+      String.prototype.slice = String.prototype.charCodeAt = function () { return 'rewritten'; };
+      Array.prototype[Symbol.iterator] = function* () { yield 'rewritten'; };
+      Object.defineProperty(Object.prototype, 'toJSON', { value: () => 'rewritten' });
+      Function.prototype.call = Function.prototype.apply = () => 'rewritten';
+      return 'done';`;
+    const host = hostOf(
+      world({
+        attack: `() => { ${body} }`,
+        echo: '(args) => args.text',
+        fail: "() => { throw new Error('e'.repeat(600)); }",
+      }),
+    );
+    const session = host.open('null', 'seed');
+    expect(session.call('attack', '{}', 5000)).toEqual(ok('done'));
+    expect(session.call('echo', '{"text":"as it was"}', 5000)).toEqual(ok('as it was'));
+    expect(session.call('fail', '{}', 5000)).toEqual(error('e'.repeat(MAX_MESSAGE)));
+    host.dispose();
+  });
+
+  it('a __proto__ among the arguments is a property, not a prototype', () => {
+    const body = `(args) => Object.getPrototypeOf(args) === Object.prototype ? String(args.x) : 'polluted'`;
+    const host = hostOf(world({ body }));
+    expect(host.open('null', 's').call('body', '{"__proto__":{"x":1}}', 5000)).toEqual(ok('undefined'));
+    host.dispose();
+  });
+});
+
+describe('randomness and time are functions of the seed', () => {
+  const hosts: { dispose(): void }[] = [];
+  afterEach(() => {
+    for (const host of hosts.splice(0)) host.dispose();
+  });
+  const draws = world({
+    draws: '() => [Math.random(), random(), Math.random(), random()].join()',
+    clock: '() => [Date.now(), +new Date(), Date(), new Date().toISOString()].join()',
+  });
+
+  it('inside, the random numbers are those of the same seed outside, at every reset level, also the second time', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: 'binary', maxLength: 40 }), (seed) => {
+        const outside = generator(seed);
+        const expected = [outside(), outside(), outside(), outside()].join();
+        for (const level of LEVELS) {
+          const host = hostOf(draws, level);
+          for (let time = 0; time < 2; time++) {
+            const session = host.open('null', seed);
+            expect(session.call('draws', '{}', 5000)).toEqual(ok(expected));
+            session.close();
+          }
+          host.dispose();
+        }
+      }),
+      { numRuns: 10 },
+    );
+  });
+
+  it('a module that draws while it is loaded does not shift its episodes, and draws the same everywhere', () => {
+    const script = draws.replace('return (', 'const salt = Math.random(); return (');
+    expect(script).toContain('salt');
+    const results = LEVELS.map((level) => {
+      const host = hostOf(script, level);
+      hosts.push(host);
+      return [0, 1].map(() => {
+        const session = host.open('null', 'seed');
+        const outcome = session.call('draws', '{}', 5000);
+        session.close();
+        return outcome;
+      });
+    });
+    expect(new Set(results.flat().map((outcome) => JSON.stringify(outcome))).size).toBe(1);
+  });
+
+  it('sessions that live at once do not share a generator', () => {
+    for (const level of LEVELS) {
+      const host = hostOf(draws, level);
+      hosts.push(host);
+      const [a, b] = [host.open('null', 'a'), host.open('null', 'b')];
+      const alone = (seed: string) => {
+        const outside = generator(seed);
+        return Array.from({ length: 8 }, outside);
+      };
+      const interleaved = [a, b, a, b].map((session) => session.call('draws', '{}', 5000));
+      expect(interleaved).toEqual([
+        ok(alone('a').slice(0, 4).join()),
+        ok(alone('b').slice(0, 4).join()),
+        ok(alone('a').slice(4).join()),
+        ok(alone('b').slice(4).join()),
+      ]);
+    }
+  });
+
+  it('Math.random cannot be replaced', () => {
+    expect(outcomeOf('Math.random = () => 0.5; return "";')).toEqual(error(/read only/));
+  });
+
+  it('the clock stands still within a call and moves by a second with each, whatever the seed', () => {
+    for (const level of LEVELS) {
+      const host = hostOf(draws, level);
+      hosts.push(host);
+      for (const seed of ['a', 'b']) {
+        const session = host.open('null', seed);
+        for (const call of [1, 2]) {
+          const at = new Date(CLOCK_START_MS + 1000 * call);
+          const expected = [+at, +at, at.toUTCString(), at.toISOString()].join();
+          expect(session.call('clock', '{}', 5000)).toEqual(ok(expected));
+        }
+        session.close();
+      }
+    }
+  });
+
+  it('the real clock cannot be reached by way of a date’s constructor or a subclass', () => {
+    const body = `
+      class Mine extends Date {}
+      const year = (date) => date.toISOString().slice(0, 10) + ' ' + (date instanceof Date);
+      return [new (new Date(0).constructor)(), new Mine(), Reflect.construct(Date, [])].map(year).join();`;
+    expect(outcomeOf(body)).toEqual(ok('2025-01-01 true,2025-01-01 true,2025-01-01 true'));
+  });
+
+  it('neither time zone nor locale of the host shows', () => {
+    const before = process.env.TZ;
+    const body = `
+      const dates = [
+        new Date(2020, 0, 1), new Date(99, 0), new Date('2020-01-01T00:00'), new Date('2020-01-01'), new Date('2020-01-01 10:00'),
+        new Date('Jan 5 2020 10:00'), new Date('2020-01-01T00:00+01:00'), new Date('Jan 5 2020 10:00 GMT+0100 (CET)'),
+        new Date(new Date(5)), new Date('nonsense'),
+      ];
+      const local = new Date(0); local.setHours(5); local.setDate(2);
+      return [
+        ...dates.map((date) => date.getTime()), local.getTime(), local.getHours(), local.getTimezoneOffset(), String(local), local.toLocaleDateString(),
+        (1234567.5).toLocaleString(), (10n ** 6n).toLocaleString(), [1234.5].toLocaleString(), new Float64Array([1234.5]).toLocaleString(),
+        'I'.toLocaleLowerCase(), 'i'.toLocaleUpperCase(), 'a'.localeCompare('B'), 'a'.localeCompare('a'),
+      ].join('|');`;
+    const expected = [
+      Date.UTC(2020, 0, 1),
+      Date.UTC(1999, 0),
+      Date.UTC(2020, 0, 1),
+      Date.UTC(2020, 0, 1),
+      Date.UTC(2020, 0, 1, 10),
+      Date.UTC(2020, 0, 5, 10),
+      Date.UTC(2019, 11, 31, 23),
+      Date.UTC(2020, 0, 5, 9),
+      5,
+      Number.NaN,
+      Date.UTC(1970, 0, 2, 5),
+      5,
+      0,
+      'Fri, 02 Jan 1970 05:00:00 GMT',
+      'Fri, 02 Jan 1970 05:00:00 GMT',
+      '1234567.5',
+      '1000000',
+      '1234.5',
+      '1234.5',
+      'i',
+      'I',
+      1,
+      0,
+    ].join('|');
+    try {
+      for (const zone of ['America/New_York', 'Asia/Kolkata', 'UTC']) {
+        process.env.TZ = zone;
+        expect(new Date(2020, 0, 1).getTimezoneOffset() === 0).toBe(zone === 'UTC');
+        expect(outcomeOf(body)).toEqual(ok(expected));
+      }
+    } finally {
+      if (before === undefined) delete process.env.TZ;
+      else process.env.TZ = before;
+    }
+  });
+});

@@ -1,0 +1,19 @@
+import { expect, it } from 'vitest';
+import { checkVersion, isolatedVm } from '../../../src/env/sandbox/isolated-vm.ts';
+
+it.each(['6.2.0', '6.2.1', '6.10.0', '7.0.1', '7.1.0', '8.0.0', '10.0.0'])('isolated-vm %s is taken', (version) => {
+  expect(() => checkVersion(version)).not.toThrow();
+});
+
+it.each(['4.7.2', '5.0.4', '6.0.0', '6.1.2', '6.1.99', '7.0.0', '', 'latest'])(
+  'isolated-vm %s is refused',
+  (version) => {
+    expect(() => checkVersion(version)).toThrow(
+      expect.objectContaining({ code: 'ISOLATED_VM_UNSAFE', message: expect.stringContaining(`found ${version}`) }),
+    );
+  },
+);
+
+it('the installed one is taken, and is the same module each time', () => {
+  expect(isolatedVm()).toBe(isolatedVm());
+});
