@@ -1,5 +1,6 @@
 /** @module What an environment is: a declaration outside the isolate, a world inside it. Users write one with `defineEnvironment`. */
 import type { z } from 'zod';
+import { inputError } from '../records/errors.ts';
 import type { Json } from '../records/json.ts';
 import type { Random } from '../records/random.ts';
 import type { PublicTask, Task } from '../records/task.ts';
@@ -91,9 +92,12 @@ export type EnvironmentDefinition<Options> = Omit<
   readonly scripts?: Readonly<Record<string, Script>>;
 };
 
-/** Fills the defaults: JSON format, no words, 8 steps, 4096 tokens an episode, 512 an action, 3 malformed in a row, a fresh context, 32 MiB. */
+/**
+ * Fills the defaults: JSON format, no words, 8 steps, 4096 tokens an episode, 512 an action, 3 malformed in a row, a fresh context, 32 MiB.
+ * @throws INVALID_ENVIRONMENT naming every problem at once.
+ */
 export function defineEnvironment<Options>(definition: EnvironmentDefinition<Options>): Environment<Options> {
-  return {
+  const environment: Environment<Options> = {
     format: 'json',
     words: [],
     reset: 'context',
@@ -102,4 +106,37 @@ export function defineEnvironment<Options>(definition: EnvironmentDefinition<Opt
     ...definition,
     limits: { maxSteps: 8, maxTokens: 4096, maxActionTokens: 512, maxMalformed: 3, ...definition.limits },
   };
+  const problems = problemsOf(environment);
+  if (problems.length > 0) {
+    throw inputError('INVALID_ENVIRONMENT', `environment ${JSON.stringify(environment.name)}: ${problems.join('; ')}`);
+  }
+  return environment;
+}
+
+function problemsOf(environment: Environment<unknown>): string[] {
+  const problems: string[] = [];
+  const { name, tools, words, limits, memoryMiB } = environment;
+  if (!/^[a-z][a-z0-9-]*$/.test(name)) problems.push('name: expected kebab-case, e.g. "toy-lookup"');
+  for (const tool of repeated(tools.map((tool) => tool.name))) {
+    problems.push(`tools: expected different names, found ${JSON.stringify(tool)} twice`);
+  }
+  if (words.includes('')) problems.push('words: expected non-empty strings, found ""');
+  for (const word of repeated(words)) {
+    problems.push(`words: expected different strings, found ${JSON.stringify(word)} twice`);
+  }
+  for (const [limit, value] of Object.entries(limits)) {
+    if (!(Number.isInteger(value) && value > 0)) {
+      problems.push(`limits.${limit}: expected a positive integer, found ${value}`);
+    }
+  }
+  // Below 8 MiB isolated-vm refuses to make an isolate.
+  if (!(Number.isInteger(memoryMiB) && memoryMiB >= 8)) {
+    problems.push(`memoryMiB: expected an integer ≥ 8, found ${memoryMiB}`);
+  }
+  return problems;
+}
+
+function repeated(names: readonly string[]): readonly string[] {
+  const seen = new Set<string>();
+  return names.filter((name) => seen.has(name) || !seen.add(name));
 }

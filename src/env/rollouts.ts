@@ -1,7 +1,8 @@
 /** @module The seam between training and the rollouts: what is asked of an engine and what it gives. A pool of workers is one engine, the calling thread another. */
+
+import type { TokenPolicy } from '../policy/token-policy.ts';
 import type { PublicTask } from '../records/task.ts';
 import type { Episode } from '../records/trajectory.ts';
-import type { TokenPolicy } from '../policy/token-policy.ts';
 
 export interface RolloutRequest {
   readonly id: string;
@@ -10,6 +11,11 @@ export interface RolloutRequest {
   readonly iteration: number;
   readonly rollout: number;
   readonly seed: string;
+}
+
+/** A copy with what may cross to a worker. Whatever else the objects carry at run time stays behind, above all what is held. */
+export function crossing({ id, group, task, iteration, rollout, seed }: RolloutRequest): RolloutRequest {
+  return { id, group, task: { id: task.id, prompt: task.prompt, public: task.public }, iteration, rollout, seed };
 }
 
 /**
@@ -30,6 +36,9 @@ export type PolicySpec =
       readonly greedy: boolean;
     }
   | { readonly kind: 'tokens'; readonly policy: TokenPolicy };
+
+/** The policies that act inside the workers. */
+export type InsideSpec = Exclude<PolicySpec, { readonly kind: 'tokens' }>;
 
 /** What an engine is started with: plain data that crosses to a worker. */
 export interface RolloutSetup {

@@ -4,7 +4,10 @@ import type { Random } from '../records/random.ts';
 import type { PublicTask } from '../records/task.ts';
 import type { Step } from '../records/trajectory.ts';
 
-/** What a policy is given at each step. `ids` is the whole token context so far; `newFrom` is the index of the first id that this episode's last request did not include. */
+/**
+ * What a policy is given at each step. `ids` is the whole token context so far (it grows: read it during the request only);
+ * `newFrom` is the index of the first id that the policy has neither been given nor sampled itself.
+ */
 export interface PolicyContext {
   readonly episodeId: string;
   readonly task: PublicTask;
@@ -36,6 +39,8 @@ export interface Policy {
   readonly name: string;
   /** Version of the weights; 0 where there are none. */
   readonly version: number;
+  /** What its episodes' tokens are: the environment's text under its tokenizer, or numbers of the policy's own (`observed` and `ids` alone; prompt and observations are then not encoded). */
+  readonly tokens: 'text' | 'own';
   request(context: PolicyContext, signal?: AbortSignal): PolicyReply | Promise<PolicyReply>;
   /** Called once when an episode has ended, so that a batching policy frees its cache. */
   release?(episodeId: string): void;

@@ -12,9 +12,11 @@ export interface PublicTask {
   readonly prompt: string;
   /** Goes to the environment's isolate, e.g. the fact table. */
   readonly public: Json;
+  /** Never here: this line is what makes a whole `Task` a type error wherever a `PublicTask` is wanted. */
+  readonly held?: never;
 }
 
-export interface Task extends PublicTask {
+export interface Task extends Omit<PublicTask, 'held'> {
   /** Goes to the verifier and to nothing else, e.g. the expected answer. */
   readonly held: Json;
 }

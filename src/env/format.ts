@@ -1,0 +1,166 @@
+/** @module How prompts, actions and observations are written as text, and how a policy's text is read back. */
+import { z } from 'zod';
+import type { Action, ToolCall } from '../records/action.ts';
+import { inputError, messageOf } from '../records/errors.ts';
+import type { Json, JsonObject } from '../records/json.ts';
+import type { PublicTask } from '../records/task.ts';
+import type { CallRecord } from '../records/trajectory.ts';
+import type { Environment, ScriptedAction } from './environment.ts';
+import { partsOf } from './json-source.ts';
+import type { Tool } from './tool.ts';
+
+/** No separators: a token that is no text ends an action. */
+export interface Format {
+  /** What the policy reads first. */
+  prompt(task: PublicTask): string;
+  /** @throws INVALID_ACTION where the format cannot express the action. */
+  action(action: ScriptedAction): string;
+  /**
+   * Never throws: what is not understood is one call with `arguments: null`, `malformed` saying why and what to write
+   * instead, and `raw` to the letter.
+   * @param callIdFrom number of the first call id, `call-<n>`.
+   */
+  parse(text: string, callIdFrom: number): Action;
+  /** What the policy reads after its calls, which came to `calls`, in call order. */
+  observation(calls: readonly CallRecord[]): string;
+}
+
+/** @throws INVALID_FORMAT where the environment's tools do not suit its format. */
+export function formatOf(environment: Pick<Environment, 'name' | 'tools' | 'format'>): Format {
+  return environment.format === 'compact' ? compactFormat(environment) : jsonFormat(environment.tools);
+}
+
+/** `lookup Oslo`, `answer 4600`: a name, one space, a value. A string is its own text, anything else JSON. */
+function compactFormat(environment: Pick<Environment, 'name' | 'tools'>): Format {
+  const parameters = new Map(environment.tools.map((tool) => [tool.name, onlyParameter(environment.name, tool)]));
+
+  function call(text: string, id: string): ToolCall {
+    const space = text.indexOf(' ');
+    const name = space < 0 ? text : text.slice(0, space);
+    const parameter = parameters.get(name);
+    const raw = text.slice(space + 1);
+    const malformed = (why: string): ToolCall => ({ id, name, arguments: null, raw, malformed: why });
+    if (parameter === undefined) {
+      const names = [...parameters.keys(), 'answer'].map((known) => `"${known} <value>"`);
+      const why = `expected ${names.join(' or ')}`;
+      return name === 'answer' || text === '' ? { ...malformed(why), name: '' } : malformed(why);
+    }
+    if (space < 0) return malformed(`expected "${name} <${parameter.key}>", found no value`);
+    if (parameter.isText) return { id, name, arguments: { [parameter.key]: raw }, raw };
+    try {
+      return { id, name, arguments: { [parameter.key]: JSON.parse(raw) as Json }, raw };
+    } catch (error) {
+      return malformed(`expected "${name} <${parameter.key}>" with a JSON value (${messageOf(error)})`);
+    }
+  }
+
+  return {
+    prompt: (task) => task.prompt,
+    action(action) {
+      if ('final' in action) return `answer ${action.final}`;
+      const [only, ...more] = action.calls;
+      const entries = Object.entries(only?.arguments ?? {});
+      const [entry] = entries;
+      if (only === undefined || more.length > 0 || entry === undefined || entries.length > 1) {
+        throw invalidAction('one call with one argument (the compact format has no other)', action);
+      }
+      const key = parameters.get(only.tool)?.key;
+      if (key !== undefined && key !== entry[0]) throw invalidAction(`the argument ${key} of ${only.tool}`, action);
+      return `${only.tool} ${typeof entry[1] === 'string' ? entry[1] : JSON.stringify(entry[1])}`;
+    },
+    parse(text, callIdFrom) {
+      if (text.startsWith('answer ')) return { text, calls: [], final: text.slice('answer '.length) };
+      return { text, calls: [call(text, `call-${callIdFrom}`)] };
+    },
+    observation: (calls) => calls.map((record) => record.observation).join(''),
+  };
+}
+
+/** `{"tool":"lookup","args":{"key":"x"}}`, `{"final":"4600"}`, or an array of several calls. */
+function jsonFormat(tools: readonly Tool[]): Format {
+  const order = new Map(tools.map((tool) => [tool.name, Object.keys(tool.parameters.shape)]));
+
+  const write = (call: { readonly tool: string; readonly arguments: JsonObject }) => {
+    const keys = order.get(call.tool) ?? [];
+    const rank = (key: string) => (keys.includes(key) ? keys.indexOf(key) : keys.length);
+    const args = Object.entries(call.arguments).sort(([a], [b]) => rank(a) - rank(b));
+    return { tool: call.tool, args: Object.fromEntries(args) };
+  };
+
+  return {
+    prompt: (task) => `${task.prompt}\n`,
+    action(action) {
+      if ('final' in action) return JSON.stringify({ final: action.final });
+      const calls = action.calls.map(write);
+      return JSON.stringify(calls.length === 1 ? calls[0] : calls);
+    },
+    parse(text, callIdFrom) {
+      const id = (i: number) => `call-${callIdFrom + i}`;
+      let value: unknown;
+      try {
+        value = JSON.parse(text);
+      } catch (error) {
+        return { text, calls: [unread(id(0), '', text, messageOf(error))] };
+      }
+      if (Array.isArray(value) && value.length > 0) {
+        return { text, calls: partsOf(text).map((part, i) => jsonCall((value as unknown[])[i], part.source, id(i))) };
+      }
+      if (isObject(value) && typeof value.final === 'string' && Object.keys(value).length === 1) {
+        return { text, calls: [], final: value.final };
+      }
+      return { text, calls: [jsonCall(value, text, id(0))] };
+    },
+    observation(calls) {
+      return calls
+        .map((record) => (calls.length > 1 ? `${record.callId}: ${record.observation}\n` : `${record.observation}\n`))
+        .join('');
+    },
+  };
+}
+
+const JSON_SHAPES = 'expected {"tool": <name>, "args": {…}}, an array of such calls, or {"final": <text>} alone';
+
+function jsonCall(value: unknown, source: string, id: string): ToolCall {
+  if (!isObject(value)) return unread(id, '', source, 'found no object');
+  const name = typeof value.tool === 'string' ? value.tool : '';
+  const extra = Object.keys(value).find((key) => key !== 'tool' && key !== 'args');
+  if (extra !== undefined) return unread(id, name, source, `found the key ${JSON.stringify(extra.slice(0, 60))}`);
+  if (typeof value.tool !== 'string') return unread(id, '', source, 'found no "tool" that is a string');
+  if (!isObject(value.args)) return unread(id, name, source, 'found no "args" that is an object');
+  // The last of equal keys, as JSON.parse has it.
+  const raw = partsOf(source).findLast((part) => part.key === 'args')?.source ?? source;
+  return { id, name, arguments: value.args as JsonObject, raw };
+}
+
+function unread(id: string, name: string, raw: string, why: string): ToolCall {
+  return { id, name, arguments: null, raw, malformed: `${JSON_SHAPES}; ${why}` };
+}
+
+function isObject(value: unknown): value is { readonly [key: string]: unknown } {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function onlyParameter(environment: string, tool: Tool): { readonly key: string; readonly isText: boolean } {
+  const [key, ...more] = Object.keys(tool.parameters.shape);
+  if (key === undefined || more.length > 0) {
+    throw inputError(
+      'INVALID_FORMAT',
+      `environment ${environment}: the compact format wants exactly one parameter for each tool, found ${key === undefined ? 'none' : [key, ...more].join(', ')} in ${tool.name}`,
+      "Use format: 'json', or give the tool one parameter.",
+    );
+  }
+  if (tool.name === 'answer') {
+    throw inputError(
+      'INVALID_FORMAT',
+      `environment ${environment}: in the compact format "answer" is the final answer, found a tool of that name`,
+      "Use format: 'json', or rename the tool.",
+    );
+  }
+  const { properties } = z.toJSONSchema(tool.parameters, { unrepresentable: 'any' });
+  const schema = properties?.[key];
+  return { key, isText: typeof schema === 'object' && schema.type === 'string' };
+}
+
+function invalidAction(expected: string, found: ScriptedAction) {
+  return inputError('INVALID_ACTION', `expected ${expected}, found ${JSON.stringify(found).slice(0, 200)}`);
+}

@@ -1,0 +1,183 @@
+/** @module The registry: what stands between a policy's calls and the tools. It never throws; every failure is an observation that says what to do next. */
+import { z } from 'zod';
+import type { ToolCall } from '../records/action.ts';
+import { messageOf } from '../records/errors.ts';
+import type { Json, JsonObject } from '../records/json.ts';
+import { nearest } from '../records/nearest.ts';
+import type { CallRecord, CallState } from '../records/trajectory.ts';
+import type { WorldOutcome } from './sandbox/world-host.ts';
+import type { Tool } from './tool.ts';
+
+/** Runs a tool once: `WorldSession.call`. */
+export type Execute = (tool: string, argsJson: string, timeoutMs: number) => WorldOutcome;
+
+/** One episode's registry. */
+export class ToolRegistry {
+  readonly #tools: ReadonlyMap<string, Tool>;
+  readonly #execute: Execute;
+  /** The tool whose timeout took the world away, if one did. */
+  #lostTo: string | undefined;
+
+  constructor(tools: readonly Tool[], execute: Execute) {
+    this.#tools = new Map(tools.map((tool) => [tool.name, tool]));
+    this.#execute = execute;
+  }
+
+  /**
+   * Validates, runs, retries and caps. `error` of the record is `unknown-tool`, `malformed`, `invalid-arguments`,
+   * `tool-error`, `crashed`, `timeout` or `skipped`.
+   *
+   * What is retried follows from the effect and the terminal state: once, a `read` or `idempotent` tool whose failure says
+   * that it is transient. Never a write, and never a timeout, whose silence says nothing. After a timeout the world is
+   * gone, and calls are answered so without being run.
+   */
+  call(call: ToolCall): CallRecord {
+    const tool = this.#tools.get(call.name);
+    if (tool === undefined && call.name !== '') {
+      const names = [...this.#tools.keys()];
+      return refused(
+        call,
+        'unknown-tool',
+        `unknown tool ${quoted(call.name)}${suggestion(nearest(call.name, names))}. Tools: ${names.join(', ')}`,
+      );
+    }
+    if (tool === undefined || call.arguments === null) {
+      return refused(call, 'malformed', `the action could not be read, nothing was run: ${call.malformed ?? ''}`);
+    }
+    const read = validated(tool, call.arguments);
+    if ('problems' in read) {
+      const text = `invalid arguments for ${tool.name}: ${read.problems.join('; ')}. Correct them and call it again`;
+      return refused(call, 'invalid-arguments', text, tool.maxOutput);
+    }
+    if (this.#lostTo !== undefined) {
+      return this.skip(call, `the tools are gone since ${this.#lostTo} timed out; give the final answer`);
+    }
+    return this.#run(call, tool, read.json);
+  }
+
+  /** The record of a call that was not run. */
+  skip(call: ToolCall, why: string): CallRecord {
+    return {
+      callId: call.id,
+      tool: call.name,
+      states: ['issued', 'skipped'],
+      attempts: 0,
+      observation: `not executed: ${why}.`,
+      error: 'skipped',
+    };
+  }
+
+  /** Name, description and parameters as JSON Schema (2020-12) of every tool, as function-calling APIs take them. */
+  jsonSchemas(): readonly { readonly name: string; readonly description: string; readonly parameters: JsonObject }[] {
+    return [...this.#tools.values()].map(({ name, description, parameters }) => {
+      const { $schema: _, ...schema } = z.toJSONSchema(parameters);
+      return { name, description, parameters: schema as JsonObject };
+    });
+  }
+
+  #run(call: ToolCall, tool: Tool, argsJson: string): CallRecord {
+    const states: CallState[] = ['issued', 'running'];
+    const retried: string[] = [];
+    let outcome = this.#attempt(tool, argsJson);
+    states.push(outcome.status);
+    if (outcome.status === 'error' && outcome.transient && tool.effect !== 'write') {
+      retried.push(outcome.message);
+      outcome = this.#attempt(tool, argsJson);
+      states.push('running', outcome.status);
+    }
+    if (outcome.status === 'timeout') this.#lostTo = tool.name;
+    return {
+      callId: call.id,
+      tool: tool.name,
+      states,
+      attempts: 1 + retried.length,
+      observation: capped(observationOf(tool, outcome), tool.maxOutput),
+      ...(outcome.status === 'ok' ? {} : { error: outcome.status === 'error' ? 'tool-error' : outcome.status }),
+      ...(retried.length === 0 ? {} : { retried }),
+    };
+  }
+
+  #attempt(tool: Tool, argsJson: string): WorldOutcome {
+    try {
+      return this.#execute(tool.name, argsJson, tool.timeoutMs);
+    } catch (error) {
+      return { status: 'crashed', message: messageOf(error) };
+    }
+  }
+}
+
+function observationOf(tool: Tool, outcome: WorldOutcome): string {
+  switch (outcome.status) {
+    case 'ok':
+      return outcome.text;
+    case 'error':
+      return `error: ${tool.name} failed: ${unstopped(outcome.message)}. Change the arguments or take another way.`;
+    case 'timeout':
+      return `error: ${tool.name} gave no answer within ${tool.timeoutMs} ms; it may or may not have taken effect. The tools are gone: give the final answer.`;
+    case 'crashed':
+      return `error: ${tool.name} crashed: ${unstopped(outcome.message)}. What it changed is unknown.`;
+  }
+}
+
+function refused(call: ToolCall, error: string, why: string, maxOutput = 2000): CallRecord {
+  return {
+    callId: call.id,
+    tool: call.name,
+    states: ['issued', 'error'],
+    attempts: 0,
+    observation: capped(`error: ${unstopped(why)}.`, maxOutput),
+    error,
+  };
+}
+
+/** The first `max` code units, the mark of the cut included; never the half of a surrogate pair. */
+function capped(text: string, max: number): string {
+  if (text.length <= max) return text;
+  const mark = `… [cut: ${text.length} characters]`;
+  let end = max - mark.length;
+  if (/[\ud800-\udbff]/.test(text[end - 1] ?? '')) end--;
+  return text.slice(0, end) + mark;
+}
+
+/** The arguments as the tool gets them (defaults filled in), or everything that is wrong with them. */
+function validated(tool: Tool, args: JsonObject): { readonly json: string } | { readonly problems: readonly string[] } {
+  try {
+    if (hasProtoKey(args)) return { problems: ['the key "__proto__" is refused: leave it out'] };
+    const parsed = tool.parameters.safeParse(args);
+    if (parsed.success) return { json: JSON.stringify(parsed.data) };
+    return { problems: parsed.error.issues.flatMap((issue) => problemsIn(issue, tool, args)) };
+  } catch (error) {
+    // Nesting that overflows the stack, or a refinement of the author's that throws.
+    return { problems: [`they could not be checked (${messageOf(error)})`] };
+  }
+}
+
+function problemsIn(issue: z.core.$ZodIssue, tool: Tool, args: JsonObject): readonly string[] {
+  if (issue.code === 'unrecognized_keys') {
+    const known = issue.path.length === 0 ? Object.keys(tool.parameters.shape) : [];
+    return issue.keys.map((key) => `unknown argument ${quoted(key)}${suggestion(nearest(key, known))}`);
+  }
+  const path = issue.path.join('.');
+  const found = issue.path.reduce<Json | undefined>((at, key) => (at as JsonObject | undefined)?.[String(key)], args);
+  if (found === undefined) return [`missing argument ${quoted(path)}`];
+  const options = issue.code === 'invalid_value' ? issue.values.filter((value) => typeof value === 'string') : [];
+  const close = typeof found === 'string' ? nearest(found, options) : undefined;
+  return [`${path}: ${issue.message}, found ${JSON.stringify(found).slice(0, 100)}${suggestion(close)}`];
+}
+
+function hasProtoKey(value: Json): boolean {
+  if (typeof value !== 'object' || value === null) return false;
+  return Object.hasOwn(value, '__proto__') || Object.values(value).some(hasProtoKey);
+}
+
+function unstopped(sentence: string): string {
+  return sentence.replace(/\.$/, '');
+}
+
+function quoted(name: string): string {
+  return JSON.stringify(name.slice(0, 60));
+}
+
+function suggestion(name: string | undefined): string {
+  return name === undefined ? '' : ` (did you mean ${quoted(name)}?)`;
+}

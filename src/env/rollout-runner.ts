@@ -1,0 +1,124 @@
+/** @module Rollouts in the calling thread: the engine inside each worker, and one of its own. */
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { Policy } from '../policy/policy.ts';
+import { replyInTokens } from '../policy/reply.ts';
+import type { TokenReply, TokenRequest } from '../policy/token-policy.ts';
+import { messageOf } from '../records/errors.ts';
+import { deriveSeed } from '../records/random.ts';
+import type { Episode } from '../records/trajectory.ts';
+import { runEpisode, type StopSignal } from './episode.ts';
+import { Inside } from './inside.ts';
+import { importEnvironment } from './load.ts';
+import {
+  crossing,
+  type InsideSpec,
+  type PolicySpec,
+  type RolloutEngine,
+  type RolloutRequest,
+  type RolloutSetup,
+} from './rollouts.ts';
+import { Rounds } from './rounds.ts';
+import { bundle } from './sandbox/bundle.ts';
+import { WorldFailure, WorldHost, type WorldSession } from './sandbox/world-host.ts';
+import { failedEpisode } from './transcript.ts';
+
+/** A token policy as an episode meets it: by a name, and by asking. */
+export interface Asking {
+  readonly name: string;
+  readonly version: number;
+  ask(request: TokenRequest): Promise<TokenReply>;
+  /** Called once for each episode. */
+  ended(episode: Episode): void;
+}
+
+export class RolloutRunner implements RolloutEngine {
+  readonly #inside: Inside;
+  readonly #host: WorldHost;
+
+  private constructor(inside: Inside, script: string) {
+    this.#inside = inside;
+    const { reset, memoryMiB } = inside.environment;
+    this.#host = new WorldHost({ script, reset, memoryMiB });
+  }
+
+  /** @param script what `bundle` made of the world, where that has been done already. */
+  static async create(setup: RolloutSetup, script?: string): Promise<RolloutRunner> {
+    const environment = await importEnvironment(setup.environment);
+    return new RolloutRunner(new Inside(environment, setup), script ?? (await bundle(environment.world)));
+  }
+
+  async run(
+    requests: readonly RolloutRequest[],
+    policy: PolicySpec,
+    signal?: AbortSignal,
+  ): Promise<readonly Episode[]> {
+    const own = requests.map(crossing);
+    if (policy.kind !== 'tokens') return this.act(own, policy, signal);
+    const rounds = new Rounds(
+      policy.policy,
+      own.map((request) => request.id),
+    );
+    const { name, version } = policy.policy;
+    const ended = (episode: Episode) => rounds.end(episode.id);
+    return this.converse(own, { name, version, ask: (request) => rounds.ask(request), ended }, signal);
+  }
+
+  /** One episode after another, with a policy that acts in this thread. */
+  async act(requests: readonly RolloutRequest[], spec: InsideSpec, signal?: StopSignal): Promise<Episode[]> {
+    const policy = this.#inside.policy(spec);
+    const episodes: Episode[] = [];
+    for (const request of requests) {
+      episodes.push(await this.#episode(request, policy, signal));
+      // An interrupt is an event, and events are served between turns only.
+      if (episodes.length % 64 === 0) await nextTurn();
+    }
+    return episodes;
+  }
+
+  /** All episodes at once, each of which asks for its tokens. */
+  converse(requests: readonly RolloutRequest[], asking: Asking, signal?: StopSignal): Promise<Episode[]> {
+    return Promise.all(
+      requests.map(async (request) => {
+        const episode = await this.#episode(request, this.#askingPolicy(request, asking), signal);
+        asking.ended(episode);
+        return episode;
+      }),
+    );
+  }
+
+  async close(): Promise<void> {
+    this.#host.dispose();
+  }
+
+  async #episode(request: RolloutRequest, policy: Policy, signal: StopSignal | undefined): Promise<Episode> {
+    if (signal?.aborted) return failedEpisode(request, policy.name, 'cancelled', 'it had not begun');
+    let world: WorldSession;
+    try {
+      world = this.#host.open(JSON.stringify(request.task.public), deriveSeed(request.seed, 'world'));
+    } catch (error) {
+      const boundary = error instanceof WorldFailure ? error.boundary : 'environment';
+      return failedEpisode(request, policy.name, `${boundary}-failure`, messageOf(error));
+    }
+    try {
+      const { environment, format, tokenizer } = this.#inside;
+      const stop = signal === undefined ? {} : { signal };
+      return await runEpisode({ request, environment, format, world, policy, tokenizer, ...stop });
+    } finally {
+      world.close();
+    }
+  }
+
+  #askingPolicy(request: RolloutRequest, { name, version, ask }: Asking): Policy {
+    const { tokenizer, format } = this.#inside;
+    const seed = deriveSeed(request.seed, 'policy');
+    return {
+      name,
+      version,
+      tokens: 'text',
+      async request({ episodeId, ids, newFrom, maxTokens, steps }) {
+        const reply = await ask({ episodeId, newIds: ids.slice(newFrom), maxTokens, seed });
+        return replyInTokens(reply, steps, tokenizer, format);
+      },
+    };
+  }
+}

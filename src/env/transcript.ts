@@ -1,0 +1,93 @@
+/** @module The transcript of one episode: append-only, and all that is known of it. Ending it gives the record. */
+import type { Action } from '../records/action.ts';
+import type { StopReason } from '../records/stop-reason.ts';
+import { type CallRecord, type Episode, type Segment, type Step, TRAJECTORY_FORMAT } from '../records/trajectory.ts';
+import type { RolloutRequest } from './rollouts.ts';
+
+/** What a policy sampled: ids, the behaviour policy's logprob of each or null where it has none, the version of its weights. */
+export interface Sampled {
+  readonly ids: readonly number[];
+  readonly logprobs: readonly number[] | null;
+  readonly version: number;
+}
+
+export class Transcript {
+  readonly steps: Step[] = [];
+  /** The token context so far. */
+  readonly ids: number[] = [];
+  readonly #actionMask: (0 | 1)[] = [];
+  readonly #logprobs: (number | null)[] = [];
+  readonly #policyVersion: (number | null)[] = [];
+  #trainable = true;
+  readonly #request: RolloutRequest;
+  readonly #policy: string;
+
+  /** @param policy the policy's name. */
+  constructor(request: RolloutRequest, policy: string) {
+    this.#request = request;
+    this.#policy = policy;
+  }
+
+  /** Tokens that nobody sampled: mask 0, no logprob, no version. */
+  give(ids: readonly number[]): void {
+    for (const id of ids) this.#push(id, 0, null, null);
+  }
+
+  /** The policy's own tokens: mask 1. Without logprobs the segment cannot be trained on. Returns where they stand. */
+  sample({ ids, logprobs, version }: Sampled): Step['tokens'] {
+    const start = this.ids.length;
+    for (const [i, id] of ids.entries()) this.#push(id, 1, logprobs?.[i] ?? null, version);
+    if (logprobs === null) this.#trainable = false;
+    return { segment: 0, start, end: this.ids.length };
+  }
+
+  step(action: Action, calls: readonly CallRecord[], tokens: Step['tokens']): void {
+    this.steps.push({ index: this.steps.length, action, calls, tokens });
+  }
+
+  /** @param detail for failures and truncations: what happened, in words. */
+  end(stop: StopReason, end: { readonly detail?: string; readonly final?: string } = {}): Episode {
+    const { id, group, task, iteration, rollout, seed } = this.#request;
+    return {
+      format: TRAJECTORY_FORMAT,
+      id,
+      group,
+      taskId: task.id,
+      iteration,
+      rollout,
+      seed,
+      policy: this.#policy,
+      prompt: task.prompt,
+      steps: this.steps,
+      segments: this.#segments(),
+      stop,
+      ...(end.detail === undefined ? {} : { stopDetail: end.detail }),
+      final: end.final ?? null,
+    };
+  }
+
+  #segments(): readonly Segment[] {
+    if (this.ids.length === 0) return [];
+    return [
+      {
+        ids: this.ids,
+        actionMask: this.#actionMask,
+        logprobs: this.#logprobs,
+        policyVersion: this.#policyVersion,
+        trainable: this.#trainable,
+      },
+    ];
+  }
+
+  #push(id: number, mask: 0 | 1, logprob: number | null, version: number | null): void {
+    this.ids.push(id);
+    this.#actionMask.push(mask);
+    this.#logprobs.push(logprob);
+    this.#policyVersion.push(version);
+  }
+}
+
+/** The record of an episode that never began, or whose own record was lost with its worker. */
+export function failedEpisode(request: RolloutRequest, policy: string, stop: StopReason, detail: string): Episode {
+  return new Transcript(request, policy).end(stop, { detail });
+}
