@@ -1,6 +1,7 @@
 /** @module Writes docs/configuration.md from the config schema. `node scripts/config-docs.ts` */
 import { writeFileSync } from 'node:fs';
-import { configJsonSchema, expectation, type SchemaNode } from '../src/io/expectation.ts';
+import { expectation, jsonSchema, type SchemaNode } from '../src/io/expectation.ts';
+import { configSchema } from '../src/train/config.ts';
 
 export const DOCS_FILE = new URL('../docs/configuration.md', import.meta.url);
 
@@ -16,7 +17,7 @@ For completion and checks in an editor, begin a config with \`# yaml-language-se
 `;
 
 export function docsText(): string {
-  return `${[INTRODUCTION, ...sections('', configJsonSchema())].join('\n')}`;
+  return `${[INTRODUCTION, ...sections('', jsonSchema(configSchema))].join('\n')}`;
 }
 
 /** A section and those under it. `prefix` is the section's own path. */

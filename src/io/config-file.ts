@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { inputError, messageOf } from '../records/errors.ts';
 import { nearest } from '../records/nearest.ts';
 import { type Config, configSchema } from '../train/config.ts';
-import { configProblems, didYouMean } from './config-problems.ts';
+import { didYouMean, problemsIn } from './config-problems.ts';
 import { moduleProblem, resolveModulePath } from './modules.ts';
 import { type Path, type Place, pathKey, readYaml, type Span } from './yaml-source.ts';
 
@@ -130,7 +130,7 @@ class Draft {
 
   /** @throws CONFIG_INVALID */
   finish(): Config & { readonly name: string } {
-    for (const problem of configProblems(this.data)) {
+    for (const problem of problemsIn(configSchema, this.data)) {
       const origin = this.originOf(problem.about === 'missing' ? problem.path.slice(0, -1) : problem.path);
       const at = 'span' in origin ? origin.span[problem.about === 'value' ? 'value' : 'key'] : origin.argument;
       // Behind a syntax error anything may be missing or misplaced.

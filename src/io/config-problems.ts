@@ -1,8 +1,8 @@
 /** @module From what the schema refuses to what a person reads: `expected …, found … (did you mean …?)`, at the place where it was written. */
 import type { z } from 'zod';
+import { inputError } from '../records/errors.ts';
 import { nearest } from '../records/nearest.ts';
-import { configSchema } from '../train/config.ts';
-import { childOf, choices, configJsonSchema, expectation, found, nodeAt, type SchemaNode } from './expectation.ts';
+import { childOf, choices, expectation, found, jsonSchema, nodeAt, type SchemaNode } from './expectation.ts';
 import type { Path } from './yaml-source.ts';
 
 export interface ConfigProblem {
@@ -16,11 +16,22 @@ export interface ConfigProblem {
 const MAX_LISTED = 10;
 
 /** Everything that the schema has against `data`. */
-export function configProblems(data: unknown): readonly ConfigProblem[] {
-  const result = configSchema.safeParse(data);
+export function problemsIn(schema: z.ZodType, data: unknown): readonly ConfigProblem[] {
+  const result = schema.safeParse(data);
   if (result.success) return [];
-  const schema = configJsonSchema();
-  return result.error.issues.flatMap((issue) => problemsOf(issue, schema, data));
+  const root = jsonSchema(schema);
+  return result.error.issues.flatMap((issue) => problemsOf(issue, root, data));
+}
+
+/**
+ * An environment's options, which the config schema leaves open, by the environment's own schema.
+ * @throws CONFIG_INVALID with a line `environment.options.key: expected …, found …` for each mistake
+ */
+export function parseOptions<Options>(schema: z.ZodType<Options>, options: unknown): Options {
+  const problems = problemsIn(schema, options);
+  if (problems.length === 0) return schema.parse(options);
+  const lines = problems.map(({ path, text }) => `${['environment', 'options', ...path].join('.')}: ${text}`);
+  throw inputError('CONFIG_INVALID', lines.join('\n'));
 }
 
 function problemsOf(issue: z.core.$ZodIssue, schema: SchemaNode, data: unknown): readonly ConfigProblem[] {

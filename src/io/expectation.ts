@@ -1,6 +1,5 @@
-/** @module What the config schema expects at a place, in words: for error messages and for docs/configuration.md. */
+/** @module What a schema expects at a place, in words: for error messages and for docs/configuration.md. */
 import { z } from 'zod';
-import { configSchema } from '../train/config.ts';
 
 /** The part of JSON Schema (draft 7, which editors know best) that zod writes for the config. */
 export interface SchemaNode {
@@ -22,9 +21,9 @@ export interface SchemaNode {
   readonly oneOf?: readonly SchemaNode[];
 }
 
-/** The JSON Schema of what a config file may hold; keys with a default are optional in it. */
-export function configJsonSchema(): SchemaNode {
-  return z.toJSONSchema(configSchema, { io: 'input', target: 'draft-7' }) as SchemaNode;
+/** The JSON Schema of what may be written: keys with a default are optional in it. What has no JSON Schema is any value. */
+export function jsonSchema(schema: z.ZodType): SchemaNode {
+  return z.toJSONSchema(schema, { io: 'input', target: 'draft-7', unrepresentable: 'any' }) as SchemaNode;
 }
 
 /** The node at `path`, where `data` chooses between the variants that a `kind` tells apart. Undefined where the schema ends before. */

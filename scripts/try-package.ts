@@ -1,0 +1,107 @@
+/**
+ * @module Installs the packed tarball in an empty folder, as a user would, and trains there. `node scripts/try-package.ts`
+ * Its last line is `N passed, N failed`.
+ */
+import { type SpawnSyncReturns, spawnSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { delimiter, dirname, join } from 'node:path';
+import { pack } from './pack.ts';
+
+const ROOT = join(import.meta.dirname, '..');
+
+/** Fails to compile where a type of the package is lost: an unresolved import would be `any`, and the error expected here would not come. */
+const CONSUMER = `
+import { type Environment, defineEnvironment } from 'isogym/env';
+import { type Verifier, defineVerifier } from 'isogym/verifiers';
+import type { Policy } from 'isogym/policy';
+import { type Config, train } from 'isogym/train';
+import * as everything from 'isogym';
+export const used = [defineEnvironment, defineVerifier, train, everything];
+// @ts-expect-error
+export const environment: Environment = 1;
+// @ts-expect-error
+export const verifier: Verifier = 1;
+// @ts-expect-error
+export const policy: Policy = 1;
+// @ts-expect-error
+export const config: Config = 1;
+`;
+const TINY = [
+  'iterations=2',
+  'tasks.train=20',
+  'tasks.heldOut=10',
+  'evaluation.tasks=10',
+  'batch.groups=2',
+  'group.size=2',
+];
+
+const folder = mkdtempSync(join(tmpdir(), 'isogym-package-'));
+const counts = { passed: 0, failed: 0 };
+
+function check(name: string, holds: () => string | undefined): void {
+  let problem: string | undefined;
+  try {
+    problem = holds();
+  } catch (error) {
+    problem = String(error);
+  }
+  counts[problem === undefined ? 'passed' : 'failed'] += 1;
+  console.log(problem === undefined ? `ok      ${name}` : `not ok  ${name}: ${problem}`);
+}
+
+/** In the empty folder, under the Node that runs this script. */
+function run(command: string, ...args: readonly string[]): SpawnSyncReturns<string> {
+  const path = `${dirname(process.execPath)}${delimiter}${process.env.PATH ?? ''}`;
+  return spawnSync(command, args, { cwd: folder, encoding: 'utf8', env: { ...process.env, PATH: path } });
+}
+
+function failure({ status, stdout, stderr }: SpawnSyncReturns<string>): string | undefined {
+  return status === 0 ? undefined : `exit code ${status}\n${stdout}${stderr}`;
+}
+
+function trained(config: string): string | undefined {
+  const result = run('npx', 'isogym', 'train', '--config', config, '--json', ...TINY);
+  if (result.status !== 0) return failure(result);
+  const summary = JSON.parse(result.stdout) as { readonly run?: string; readonly policies?: readonly unknown[] };
+  if (typeof summary.run !== 'string' || !summary.policies?.length)
+    return `a summary without its parts: ${result.stdout}`;
+  const lines = readFileSync(join(folder, summary.run, 'metrics.jsonl'), 'utf8')
+    .trimEnd()
+    .split('\n');
+  return lines.length === 2 ? undefined : `expected metrics of 2 iterations, found ${lines.length}`;
+}
+
+try {
+  const tarball = pack(folder);
+  writeFileSync(join(folder, 'package.json'), '{ "private": true, "type": "module" }\n');
+  check('the tarball installs in an empty folder', () =>
+    failure(run('npm', 'install', '--no-audit', '--no-fund', tarball)),
+  );
+  check('its manifest pins no Node and has no development scripts', () => {
+    const manifest = readFileSync(join(folder, 'node_modules', 'isogym', 'package.json'), 'utf8');
+    return /"node-(linux|bin|win)|"scripts"|"devDependencies"|"optionalDependencies"/.exec(manifest)?.[0];
+  });
+  check('the installed command says its version', () => failure(run('npx', 'isogym', '--version')));
+  check('the tabular config trains from the package', () => trained('toy-lookup-tabular.yaml'));
+  check('its types reach a user', () => {
+    writeFileSync(join(folder, 'consumer.ts'), CONSUMER);
+    const tsc = join(ROOT, 'node_modules', 'typescript', 'bin', 'tsc');
+    const options = [
+      '--noEmit',
+      '--strict',
+      '--skipLibCheck',
+      '--module',
+      'nodenext',
+      '--target',
+      'es2024',
+      '--typeRoots',
+      join(ROOT, 'node_modules', '@types'),
+    ];
+    return failure(run(process.execPath, tsc, ...options, 'consumer.ts'));
+  });
+} finally {
+  rmSync(folder, { recursive: true, force: true });
+}
+console.log(`${counts.passed} passed, ${counts.failed} failed`);
+if (counts.failed > 0) process.exitCode = 1;
