@@ -1,0 +1,93 @@
+/** @module What is trained and how it acts: a model, and the policies made of its weights. The loop does not know which kind it has. */
+import type { Environment } from '../env/environment.ts';
+import type { PolicySpec } from '../env/rollouts.ts';
+import { TransformerPolicy } from '../policy/generate.ts';
+import { actionGrammar } from '../policy/grammar/index.ts';
+import type { Model, NamedTensors, Weights } from '../policy/model.ts';
+import { tabularModel } from '../policy/tabular-model.ts';
+import { Tokenizer } from '../policy/tokenizer.ts';
+import {
+  fromHuggingFaceWeights,
+  toHuggingFaceConfig,
+  toHuggingFaceWeights,
+} from '../policy/transformer/hugging-face.ts';
+import { transformer } from '../policy/transformer/model.ts';
+import { inputError } from '../records/errors.ts';
+import type { PackOptions } from './batch.ts';
+import type { Config } from './config.ts';
+import type { EvaluationMode } from './evaluate.ts';
+
+export interface Agent {
+  readonly model: Model;
+  /** What masks the logits in the loss, the same as in sampling; without a grammar every action is always allowed. */
+  readonly packing: Pick<PackOptions, 'grammar'>;
+  readonly temperature: number;
+  /** The policy that these weights make. The weights stay the learner's; nothing here disposes them. */
+  policy(weights: NamedTensors, version: number, mode: EvaluationMode): Promise<PolicySpec>;
+  readonly files: WeightFiles;
+}
+
+/** How the weights are written to a checkpoint, so that other programs can open them. */
+export interface WeightFiles {
+  /** Files that say what the weights are of. */
+  describe(): Readonly<Record<string, string>>;
+  outward(weights: Weights): Weights;
+  inward(file: Weights): Weights;
+}
+
+/** @throws POLICY_UNFIT where the environment has no view for a tabular policy */
+export function agentOf(policy: Config['policy'], environment: Environment): Agent {
+  return policy.kind === 'tabular' ? tabularAgent(policy, environment) : transformerAgent(policy, environment);
+}
+
+function tabularAgent(policy: Extract<Config['policy'], { kind: 'tabular' }>, environment: Environment): Agent {
+  const view = environment.tabular;
+  if (view === undefined) {
+    throw inputError(
+      'POLICY_UNFIT',
+      `policy.kind: expected transformer, found tabular: the environment ${environment.name} declares no tabular view`,
+      'Set policy.kind to transformer, or give the environment a `tabular` view.',
+    );
+  }
+  const { temperature } = policy;
+  return {
+    model: tabularModel(view.states, view.actions.length),
+    packing: {},
+    temperature,
+    policy: async (weights, version, mode) => {
+      const table = (await weights.table?.data()) as Float32Array;
+      return { kind: 'tabular', table, version, temperature, greedy: mode === 'greedy' };
+    },
+    files: { describe: () => ({}), outward: (weights) => weights, inward: (file) => file },
+  };
+}
+
+function transformerAgent(policy: Extract<Config['policy'], { kind: 'transformer' }>, environment: Environment): Agent {
+  const tokenizer = new Tokenizer(environment.words);
+  const grammar = actionGrammar(environment, tokenizer);
+  const { kind: _, temperature, ...shape } = policy;
+  const config = { ...shape, vocabulary: tokenizer.size, epsilon: 1e-5, tied: true };
+  const hub = toHuggingFaceConfig(config, { maxPositions: environment.limits.maxTokens, endToken: tokenizer.end });
+  return {
+    model: transformer(config),
+    packing: { grammar: { grammar, vocabulary: tokenizer.size } },
+    temperature,
+    policy: async (weights, version, mode) => ({
+      kind: 'tokens',
+      policy: new TransformerPolicy({
+        config,
+        weights,
+        grammar,
+        tokenizer,
+        temperature,
+        greedy: mode === 'greedy',
+        version,
+      }),
+    }),
+    files: {
+      describe: () => ({ 'config.json': `${JSON.stringify(hub, null, 2)}\n` }),
+      outward: toHuggingFaceWeights,
+      inward: (file) => fromHuggingFaceWeights(config, file),
+    },
+  };
+}

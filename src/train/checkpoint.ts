@@ -1,0 +1,113 @@
+/** @module A checkpoint's files: the weights as anyone can open them, the optimizer's memory, and how far the run was. */
+import { z } from 'zod';
+import type { Weights } from '../policy/model.ts';
+import { readSafetensors, writeSafetensors } from '../policy/safetensors.ts';
+import { IsogymError, messageOf } from '../records/errors.ts';
+import type { WeightFiles } from './agent.ts';
+import type { LearnerSnapshot } from './learner.ts';
+
+export const CHECKPOINT_FORMAT = 'isogym.checkpoint/1';
+
+/** How far a run was: `warm-start` after `step` supervised steps, `train` after `step` iterations. */
+export interface Position {
+  readonly phase: 'warm-start' | 'train';
+  readonly step: number;
+}
+
+const stateSchema = z.strictObject({
+  format: z.literal(CHECKPOINT_FORMAT),
+  /** See `configHash`: a checkpoint goes on only under the config that it was made under. */
+  config: z.string(),
+  phase: z.enum(['warm-start', 'train']),
+  step: z.int().min(0),
+  version: z.int().min(0),
+  updates: z.record(z.string(), z.int().min(0)),
+});
+
+const WEIGHTS = 'model.safetensors';
+const OPTIMIZER = 'optimizer.safetensors';
+const REFERENCE = 'reference.safetensors';
+const STATE = 'state.json';
+
+export type Files = Readonly<Record<string, string | Uint8Array>>;
+
+/** Generators and the task cursor are not in it: both follow from the seed and the position. */
+export function encodeCheckpoint(
+  snapshot: LearnerSnapshot,
+  position: Position,
+  config: string,
+  files: WeightFiles,
+): Files {
+  const state = {
+    format: CHECKPOINT_FORMAT,
+    config,
+    ...position,
+    version: snapshot.version,
+    updates: snapshot.updates,
+  };
+  return {
+    ...files.describe(),
+    [WEIGHTS]: writeSafetensors(files.outward(snapshot.weights), { format: 'pt' }),
+    [OPTIMIZER]: writeSafetensors({ ...prefixed('m.', snapshot.m), ...prefixed('v.', snapshot.v) }),
+    ...(snapshot.reference === null ? {} : { [REFERENCE]: writeSafetensors(files.outward(snapshot.reference)) }),
+    [STATE]: `${JSON.stringify(state, null, 2)}\n`,
+  };
+}
+
+/**
+ * @param read gives the content of a file of the checkpoint, or null where there is none
+ * @throws CHECKPOINT_BROKEN; CHECKPOINT_OTHER_CONFIG where it was made under another config
+ */
+export function decodeCheckpoint(
+  read: (file: string) => Buffer | null,
+  config: string,
+  files: WeightFiles,
+): { readonly snapshot: LearnerSnapshot; readonly position: Position } {
+  const must = (file: string): Buffer => {
+    const content = read(file);
+    if (content === null) throw new Error(`${file} is missing`);
+    return content;
+  };
+  try {
+    const { phase, step, version, updates, config: madeUnder } = stateSchema.parse(JSON.parse(must(STATE).toString()));
+    if (madeUnder !== config) {
+      throw new IsogymError(
+        'CHECKPOINT_OTHER_CONFIG',
+        'expected a checkpoint made under this config, found one made under another',
+        {
+          exitCode: 2,
+          hint: "Resume with the run's own config.yaml as it was written, or begin a new run.",
+        },
+      );
+    }
+    const moments = readSafetensors(must(OPTIMIZER)).tensors;
+    const reference = read(REFERENCE);
+    const snapshot = {
+      weights: files.inward(readSafetensors(must(WEIGHTS)).tensors),
+      m: unprefixed('m.', moments),
+      v: unprefixed('v.', moments),
+      updates,
+      version,
+      reference: reference === null ? null : files.inward(readSafetensors(reference).tensors),
+    };
+    return { snapshot, position: { phase, step } };
+  } catch (error) {
+    if (error instanceof IsogymError && error.code === 'CHECKPOINT_OTHER_CONFIG') throw error;
+    throw new IsogymError('CHECKPOINT_BROKEN', `the checkpoint cannot be read: ${messageOf(error)}`, {
+      cause: error,
+      hint: 'Delete its folder: the run then resumes from the checkpoint before it.',
+    });
+  }
+}
+
+function prefixed(prefix: string, weights: Weights): Weights {
+  return Object.fromEntries(Object.entries(weights).map(([name, tensor]) => [prefix + name, tensor]));
+}
+
+function unprefixed(prefix: string, weights: Weights): Weights {
+  return Object.fromEntries(
+    Object.entries(weights).flatMap(([name, tensor]) =>
+      name.startsWith(prefix) ? [[name.slice(prefix.length), tensor]] : [],
+    ),
+  );
+}

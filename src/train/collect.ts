@@ -1,0 +1,69 @@
+/** @module Rollouts, then their judgement: episodes are run without what is held, and scored with it once they have ended. */
+import type { PolicySpec, RolloutEngine, RolloutRequest } from '../env/rollouts.ts';
+import { deriveSeed } from '../records/random.ts';
+import { publicPart, type Task } from '../records/task.ts';
+import type { Episode, Score, Trajectory } from '../records/trajectory.ts';
+import { canaryInput, checkCanary } from '../verifiers/canary.ts';
+import type { VerifierEngine } from '../verifiers/runner.ts';
+import type { Verifier, VerifierInput } from '../verifiers/verifier.ts';
+import { judge } from './returns.ts';
+
+/** Where episodes are run and judged. */
+export interface Rig {
+  readonly rollouts: RolloutEngine;
+  readonly verifiers: VerifierEngine;
+  readonly verifier: Verifier;
+  readonly stepPenalty: number;
+}
+
+/** `size` rollouts of each task; each task is one group, named by its place, so that a task drawn twice makes two groups. */
+export function groupRequests(
+  tasks: readonly Task[],
+  size: number,
+  seed: string,
+  iteration: number,
+): readonly RolloutRequest[] {
+  return tasks.flatMap((task, place) => {
+    const group = `${iteration}.${place}`;
+    return Array.from({ length: size }, (_, rollout) => ({
+      id: `${group}.${rollout}`,
+      group,
+      task: publicPart(task),
+      iteration,
+      rollout,
+      seed: deriveSeed(seed, 'episode', iteration, place, task.id, rollout),
+    }));
+  });
+}
+
+/** Runs the requests and judges what came of them, a known-wrong canary with every batch. @throws VERIFIER_COMPROMISED */
+export async function collect(
+  rig: Rig,
+  requests: readonly RolloutRequest[],
+  tasks: readonly Task[],
+  policy: PolicySpec,
+  signal?: AbortSignal,
+): Promise<readonly Trajectory[]> {
+  const episodes = await rig.rollouts.run(requests, policy, signal);
+  signal?.throwIfAborted();
+  const byId = new Map(tasks.map((task) => [task.id, task]));
+  const inputs = episodes.map((episode) => verifierInput(episode, byId.get(episode.taskId) as Task));
+  const [first] = inputs;
+  if (first === undefined) return [];
+  const scores = await rig.verifiers.score([...inputs, canaryInput(first, rig.verifier)]);
+  const verdicts = scores.slice(0, -1);
+  for (const canary of scores.slice(-1)) checkCanary(canary);
+  return episodes.map((episode, i) => judge(episode, verdicts[i] as Score, rig.stepPenalty));
+}
+
+function verifierInput(episode: Episode, task: Task): VerifierInput {
+  return {
+    taskId: task.id,
+    prompt: task.prompt,
+    public: task.public,
+    held: task.held,
+    steps: episode.steps,
+    stop: episode.stop,
+    final: episode.final,
+  };
+}

@@ -1,0 +1,85 @@
+/** @module The learning loop, as it stands in the papers: roll out groups, judge, form advantages, step. */
+import { deriveSeed } from '../records/random.ts';
+import type { Task } from '../records/task.ts';
+import type { Trajectory } from '../records/trajectory.ts';
+import { groupAdvantages } from './advantages.ts';
+import type { Agent } from './agent.ts';
+import { packBatch } from './batch.ts';
+import { collect, groupRequests, type Rig } from './collect.ts';
+import type { Config } from './config.ts';
+import type { Learner } from './learner.ts';
+import { type IterationMetrics, iterationMetrics } from './metrics.ts';
+import { learningRate } from './schedule.ts';
+import { drawOfStep } from './task-set.ts';
+
+export interface Iteration {
+  readonly iteration: number;
+  readonly trajectories: readonly Trajectory[];
+  readonly metrics: IterationMetrics;
+  /** When each part of it ended [ms], by `now`. */
+  readonly marks: { readonly start: number; readonly collected: number; readonly end: number };
+}
+
+export interface LoopOptions {
+  readonly config: Pick<Config, 'seed' | 'iterations' | 'algorithm' | 'batch' | 'group' | 'optimizer'>;
+  readonly rig: Rig;
+  readonly agent: Agent;
+  readonly learner: Learner;
+  readonly tasks: readonly Task[];
+  /** The first iteration to do: iterations before it are in the learner's weights already. */
+  readonly from: number;
+  readonly now: () => number;
+  readonly signal?: AbortSignal;
+  /** Called after each iteration, in order, before the next begins. */
+  readonly commit: (iteration: Iteration) => void | Promise<void>;
+  /** Called with the batch whose step failed, before the error goes on; the weights are still those before it. */
+  readonly failed?: (trajectories: readonly Trajectory[]) => void | Promise<void>;
+}
+
+/**
+ * One iteration: `batch.groups` tasks, `group.size` rollouts of each under the current weights; advantages against the group;
+ * `algorithm.epochs` optimizer steps on the whole batch. What an iteration does follows from config, seed, its number and the
+ * weights alone. Aborting leaves the learner as the last committed iteration left it.
+ */
+export async function reinforce({
+  config,
+  rig,
+  agent,
+  learner,
+  tasks,
+  from,
+  now,
+  signal,
+  commit,
+  failed,
+}: LoopOptions): Promise<void> {
+  const seed = String(config.seed);
+  const { algorithm, optimizer } = config;
+  const denominator = algorithm.estimator === 'grpo' ? 'tokens' : 'episodes';
+  const schedule = {
+    peak: optimizer.learningRate,
+    steps: config.iterations,
+    warmup: optimizer.warmup,
+    decay: optimizer.decay,
+  };
+  for (let iteration = from; iteration < config.iterations; iteration++) {
+    signal?.throwIfAborted();
+    const start = now();
+    const drawn = drawOfStep(tasks, deriveSeed(seed, 'task-order'), iteration, config.batch.groups);
+    const requests = groupRequests(drawn, config.group.size, seed, iteration);
+    const policy = await agent.policy(learner.weights, learner.version, 'sampled');
+    const trajectories = await collect(rig, requests, drawn, policy, signal);
+    const collected = now();
+
+    const advantages = groupAdvantages(trajectories, algorithm);
+    const batch = packBatch({ trajectories, advantages: advantages.byEpisode, denominator, ...agent.packing });
+    const rate = learningRate(iteration, schedule);
+    const update = await learner.reinforce(batch, rate).catch(async (error) => {
+      await failed?.(trajectories);
+      throw error;
+    });
+
+    const metrics = iterationMetrics({ iteration, trajectories, advantages: advantages.statistics, update, rate });
+    await commit({ iteration, trajectories, metrics, marks: { start, collected, end: now() } });
+  }
+}

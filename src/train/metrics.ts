@@ -1,0 +1,80 @@
+/** @module One line of `metrics.jsonl`: a function of config, seed and backend, with no clock in it. */
+import { STOP_RULES, type StopReason } from '../records/stop-reason.ts';
+import type { Trajectory } from '../records/trajectory.ts';
+import type { AdvantageStatistics } from './advantages.ts';
+import type { UpdateStatistics } from './learner.ts';
+
+/** The figures of one iteration; each with its formula in docs/metrics.md. Means are over usable episodes, null where there are none. */
+export interface IterationMetrics {
+  readonly iteration: number;
+  readonly phase: 'train';
+  readonly episodes: number;
+  readonly usable: number;
+  readonly successRate: number | null;
+  readonly meanReturn: number | null;
+  readonly meanScore: number | null;
+  readonly meanSteps: number | null;
+  /** Episodes by stop reason; reasons that did not occur are left out. */
+  readonly stops: Readonly<Partial<Record<StopReason, number>>>;
+  readonly unscored: number;
+  /** Tool calls that ended otherwise than `ok`, and failures hidden by a retry inside the registry. */
+  readonly toolErrors: number;
+  readonly toolRetries: number;
+  readonly malformed: number;
+  readonly tokens: number;
+  readonly sampledTokens: number;
+  readonly groups: number;
+  readonly zeroVarianceGroups: number;
+  readonly singletonGroups: number;
+  readonly learningRate: number;
+  readonly update: UpdateStatistics;
+}
+
+export function iterationMetrics(of: {
+  readonly iteration: number;
+  readonly trajectories: readonly Trajectory[];
+  readonly advantages: AdvantageStatistics;
+  readonly update: UpdateStatistics;
+  readonly rate: number;
+}): IterationMetrics {
+  const { trajectories, advantages } = of;
+  const usable = trajectories.filter((t) => t.usable);
+  const mean = (value: (t: Trajectory) => number) =>
+    usable.length === 0 ? null : usable.reduce((sum, t) => sum + value(t), 0) / usable.length;
+  const calls = trajectories.flatMap((t) => t.steps.flatMap((step) => step.calls));
+  const segments = trajectories.flatMap((t) => t.segments);
+  return {
+    iteration: of.iteration,
+    phase: 'train',
+    episodes: trajectories.length,
+    usable: usable.length,
+    successRate: mean((t) => Number(t.verdict.success)),
+    meanReturn: mean((t) => t.return ?? 0),
+    meanScore: mean((t) => t.verdict.score ?? 0),
+    meanSteps: mean((t) => t.steps.length),
+    stops: stopCounts(trajectories),
+    unscored: trajectories.filter((t) => STOP_RULES[t.stop].scored && t.verdict.score === null).length,
+    toolErrors: calls.filter((call) => call.states.at(-1) !== 'ok').length,
+    toolRetries: calls.reduce((sum, call) => sum + (call.retried?.length ?? 0), 0),
+    malformed: trajectories.reduce(
+      (sum, t) => sum + t.steps.filter((step) => step.action.calls.some((call) => call.malformed !== undefined)).length,
+      0,
+    ),
+    tokens: segments.reduce((sum, s) => sum + s.ids.length, 0),
+    sampledTokens: segments.reduce((sum, s) => sum + s.actionMask.reduce<number>((n, bit) => n + bit, 0), 0),
+    groups: advantages.groups,
+    zeroVarianceGroups: advantages.zeroVariance,
+    singletonGroups: advantages.singletons,
+    learningRate: of.rate,
+    update: of.update,
+  };
+}
+
+function stopCounts(trajectories: readonly Trajectory[]): Partial<Record<StopReason, number>> {
+  const counts: Partial<Record<StopReason, number>> = {};
+  for (const reason of Object.keys(STOP_RULES) as StopReason[]) {
+    const count = trajectories.filter((t) => t.stop === reason).length;
+    if (count > 0) counts[reason] = count;
+  }
+  return counts;
+}

@@ -1,0 +1,54 @@
+/** @module The task set: which tasks are trained on, which are held out, and in which order they come. */
+import { createHash } from 'node:crypto';
+import type { Environment } from '../env/environment.ts';
+import { deriveSeed, generator, shuffled } from '../records/random.ts';
+import type { Task } from '../records/task.ts';
+
+export interface TaskSet {
+  readonly train: readonly Task[];
+  readonly heldOut: readonly Task[];
+}
+
+/** A number in [0, 1) that depends on the id alone (SHA-256), so that the split survives reordering and regrowth. */
+export function splitKey(id: string): number {
+  return createHash('sha256').update(id).digest().readUInt32BE(0) / 2 ** 32;
+}
+
+/**
+ * Takes the environment's tasks 0, 1, 2, … and sorts each by the hash of its id until both sides are full.
+ * @param sizes how many tasks each side has; the share held out is heldOut / (train + heldOut)
+ */
+export function buildTaskSet<Options>(
+  environment: Environment<Options>,
+  options: Options,
+  sizes: { readonly train: number; readonly heldOut: number; readonly seed: number },
+): TaskSet {
+  const share = sizes.heldOut / (sizes.train + sizes.heldOut);
+  const seed = deriveSeed(String(sizes.seed), 'tasks');
+  const train: Task[] = [];
+  const heldOut: Task[] = [];
+  for (let index = 0; train.length < sizes.train || heldOut.length < sizes.heldOut; index++) {
+    const task = environment.task(seed, index, options);
+    const [side, size] = splitKey(task.id) < share ? [heldOut, sizes.heldOut] : [train, sizes.train];
+    if (side.length < size) side.push(task);
+  }
+  return { train, heldOut };
+}
+
+/**
+ * The `count` items of step `step`. Every pass over the items is one fresh shuffle, and where in it a step stands follows from its
+ * number alone, so a resumed run needs no cursor. An item comes twice in one step only where a pass ends in it.
+ */
+export function drawOfStep<T>(items: readonly T[], seed: string, step: number, count: number): readonly T[] {
+  const passes = new Map<number, readonly T[]>();
+  return Array.from({ length: count }, (_, i) => {
+    const position = step * count + i;
+    const pass = Math.floor(position / items.length);
+    let order = passes.get(pass);
+    if (order === undefined) {
+      order = shuffled(items, generator(deriveSeed(seed, pass)));
+      passes.set(pass, order);
+    }
+    return order[position % items.length] as T;
+  });
+}
