@@ -1,5 +1,6 @@
 /** @module `isogym eval`: a run's latest checkpoint on its held-out tasks. */
 import { Command } from 'commander';
+import type { PolicyRow } from '../train/evaluate.ts';
 import { JSON_OPTION, runLong } from './session.ts';
 
 export function evalCommand(): Command {
@@ -15,6 +16,8 @@ async function evaluate(run: string, flags: { readonly json?: boolean }): Promis
   const { path } = RunFolder.open(run, process.cwd());
   await runLong(flags.json === true, async ({ reporter, signal }) => {
     const { evaluateRun } = await import('../train/run.ts');
-    return evaluateRun({ run: path, signal, reporter });
+    const { describePolicies } = await import('./summary-text.ts');
+    const { summary } = await evaluateRun({ run: path, signal, reporter });
+    return { summary, interrupted: false, text: describePolicies([(summary as { policy: PolicyRow }).policy]) };
   });
 }

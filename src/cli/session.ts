@@ -6,9 +6,10 @@ import { INTERRUPTED } from './failure.ts';
 
 export const JSON_OPTION = ['--json', 'print one JSON object on stdout, and progress on stderr'] as const;
 
-/** What a long command gives: the object that `--json` prints, and whether it was stopped before its end. */
+/** What a long command gives: the object that `--json` prints, the text that a person reads in its place, and whether it was stopped before its end. */
 export interface Outcome {
   readonly summary: object;
+  readonly text: string | null;
   readonly interrupted: boolean;
 }
 
@@ -25,6 +26,7 @@ export async function runLong(json: boolean, work: (command: LongCommand) => Pro
     const outcome = await work({ reporter, signal: interruption.signal });
     reporter.end();
     if (json) printJson(outcome.summary);
+    else if (outcome.text !== null) process.stdout.write(`\n${outcome.text}\n`);
     if (outcome.interrupted) process.exitCode = INTERRUPTED;
   } finally {
     reporter.end();

@@ -40,8 +40,21 @@ async function train(overrides: readonly string[], flags: TrainFlags): Promise<v
   }
   await runLong(json, async ({ reporter, signal }) => {
     const run = await import('../train/run.ts');
+    const { describeRun } = await import('./summary-text.ts');
     const command = commandLine(process.argv.slice(2));
-    return run.train({ config, source, command, signal, reporter, ...(resume === undefined ? {} : { resume }) });
+    const outcome = await run.train({
+      config,
+      source,
+      command,
+      signal,
+      reporter,
+      ...(resume === undefined ? {} : { resume }),
+    });
+    return {
+      summary: outcome.summary,
+      interrupted: outcome.interrupted,
+      text: outcome.interrupted ? null : describeRun(outcome.summary, outcome.example, command),
+    };
   });
 }
 

@@ -6,7 +6,8 @@ import { inputError, messageOf } from '../records/errors.ts';
 import { nearest } from '../records/nearest.ts';
 import { type Config, configSchema } from '../train/config.ts';
 import { didYouMean, problemsIn } from './config-problems.ts';
-import { moduleProblem, resolveModulePath } from './modules.ts';
+import { childOf } from './expectation.ts';
+import { type ModuleKind, moduleProblem, resolveModulePath } from './modules.ts';
 import { type Path, type Place, pathKey, readYaml, type Span } from './yaml-source.ts';
 
 export interface ConfigSource {
@@ -131,15 +132,22 @@ class Draft {
   /** @throws CONFIG_INVALID */
   finish(): Config & { readonly name: string } {
     for (const problem of problemsIn(configSchema, this.data)) {
-      const origin = this.originOf(problem.about === 'missing' ? problem.path.slice(0, -1) : problem.path);
+      const origin = this.originOf(problem.path);
       const at = 'span' in origin ? origin.span[problem.about === 'value' ? 'value' : 'key'] : origin.argument;
       // Behind a syntax error anything may be missing or misplaced.
       const doubtful = this.brokenAt !== undefined && (problem.about === 'missing' || !before(at, this.brokenAt));
       if (!doubtful) this.report(problem.path, problem.text, at);
     }
+    const environment = this.module('environment');
+    const verifier = this.module('verifier');
     if (this.mistakes.length === 0) {
-      const config = this.resolved(configSchema.parse(this.data));
-      if (this.mistakes.length === 0) return config;
+      const config = configSchema.parse(this.data);
+      return {
+        ...config,
+        name: config.name ?? runName(this.file),
+        environment: { ...config.environment, module: environment },
+        verifier: { ...config.verifier, module: verifier },
+      };
     }
     const lines = this.mistakes
       .sort((a, b) => (a.order[0] ?? 0) - (b.order[0] ?? 0) || (a.order[1] ?? 0) - (b.order[1] ?? 0))
@@ -191,22 +199,16 @@ class Draft {
     }
   }
 
-  private resolved(config: Config): Config & { readonly name: string } {
-    const module = (kind: 'environment' | 'verifier') => {
-      const path = [kind, 'module'];
-      const origin = this.originOf(path);
-      const written = config[kind].module;
-      const module = resolveModulePath(written, 'span' in origin ? this.folder : this.cwd);
-      const problem = moduleProblem(kind, module, written);
-      if (problem !== undefined) this.report(path, problem, 'span' in origin ? origin.span.value : origin.argument);
-      return { ...config[kind], module };
-    };
-    return {
-      ...config,
-      name: config.name ?? runName(this.file),
-      environment: module('environment') as Config['environment'],
-      verifier: module('verifier') as Config['verifier'],
-    };
+  /** A module's path made absolute from the place that names it; reported where there is none. */
+  private module(kind: ModuleKind): string {
+    const path = [kind, 'module'];
+    const written = path.reduce<unknown>(childOf, this.data);
+    if (typeof written !== 'string' || written === '') return '';
+    const origin = this.originOf(path);
+    const module = resolveModulePath(written, 'span' in origin ? this.folder : this.cwd);
+    const problem = moduleProblem(kind, module, written);
+    if (problem !== undefined) this.report(path, problem, 'span' in origin ? origin.span.value : origin.argument);
+    return module;
   }
 }
 

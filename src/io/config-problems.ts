@@ -7,7 +7,7 @@ import type { Path } from './yaml-source.ts';
 
 export interface ConfigProblem {
   readonly path: Path;
-  /** `key`: the key itself is wrong or repeated. `value`: its value is. `missing`: it is not there. */
+  /** `key`: the key itself is wrong or repeated. `value`: its value is. `missing`: there is none. */
   readonly about: 'key' | 'value' | 'missing';
   readonly text: string;
 }
@@ -47,7 +47,7 @@ function problemsOf(issue: z.core.$ZodIssue, schema: SchemaNode, data: unknown):
       text: `expected ${known}, found ${key}${didYouMean(nearest(key, keys))}`,
     }));
   }
-  const about = value === undefined ? 'missing' : 'value';
+  const about = value === undefined || value === null ? 'missing' : 'value';
   if (issue.code === 'custom') return [{ path, about, text: issue.message }];
   return [
     { path, about, text: `expected ${expectation(node)}, found ${found(value)}${didYouMean(likely(value, node))}` },

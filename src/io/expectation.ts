@@ -90,7 +90,7 @@ function bounds(node: SchemaNode): string {
   if (node.exclusiveMinimum !== undefined) parts.push(`above ${node.exclusiveMinimum}`);
   if (node.exclusiveMaximum !== undefined) parts.push(`below ${node.exclusiveMaximum}`);
   if (node.multipleOf !== undefined) parts.push(`a multiple of ${node.multipleOf}`);
-  return parts.length === 0 ? '' : ` ${parts.join(', ')}`;
+  return parts.length === 0 ? '' : ` ${parts.join(' and ')}`;
 }
 
 /** What was found, short enough for one line; `undefined` is nothing. */

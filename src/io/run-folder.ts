@@ -21,7 +21,7 @@ import type { Config } from '../train/config.ts';
 import { JsonlWriter, readJsonl } from './jsonl.ts';
 import { type Manifest, parseManifest } from './manifest.ts';
 
-/** The files of one record a line. Each record but those of `timings` carries its `iteration`. */
+/** The files of one record a line. */
 export const LOGS = ['metrics', 'trajectories', 'timings'] as const;
 export type Log = (typeof LOGS)[number];
 
@@ -126,13 +126,13 @@ export class RunFolder {
     for await (const { value } of readJsonl(this.logPath(log), onNotice)) yield value;
   }
 
-  /** Takes out of every log but `timings` what was recorded for iterations from `iteration` on, so that resuming writes each of them once. */
-  async truncateFrom(iteration: number): Promise<void> {
+  /** Cuts every log but `timings` at its first record that `isAfter` says was written after a checkpoint, so that resuming writes each record once. */
+  async truncate(isAfter: (record: unknown) => boolean): Promise<void> {
     this.close();
     for (const log of LOGS) {
       if (log === 'timings') continue;
       for await (const { value, start } of readJsonl(this.logPath(log), () => undefined)) {
-        if (iterationOf(value) < iteration) continue;
+        if (!isAfter(value)) continue;
         truncateSync(this.logPath(log), start);
         break;
       }
@@ -147,27 +147,32 @@ export class RunFolder {
   }
 
   /**
-   * Writes a checkpoint, whole or not at all, and keeps the latest `keep`. One that is there already is left as it is: what
-   * a run is after so many iterations follows from config and seed.
+   * Writes a checkpoint, whole or not at all; from then on it stands for its iteration, and the latest `keep` iterations are kept.
+   * A kill at any moment leaves the one before or the new one.
    */
   saveCheckpoint(iteration: number, files: Readonly<Record<string, string | Uint8Array>>, keep: number): Checkpoint {
-    const path = join(this.path, 'checkpoints', String(iteration).padStart(6, '0'));
-    if (existsSync(path)) return { iteration, path };
+    const folder = join(this.path, 'checkpoints');
+    const earlier = this.checkpoints().filter((checkpoint) => checkpoint.iteration === iteration);
+    const number = String(iteration).padStart(6, '0');
+    const path = join(folder, earlier.length === 0 ? number : `${number}-${1 + versionOf(earlier.at(-1)?.path ?? '')}`);
+    for (const torn of readdirSync(folder).filter((name) => name.endsWith('.tmp'))) {
+      rmSync(join(folder, torn), { recursive: true });
+    }
     const draft = `${path}.tmp`;
-    rmSync(draft, { recursive: true, force: true });
-    mkdirSync(draft, { recursive: true });
+    mkdirSync(draft);
     for (const [name, content] of Object.entries(files)) writeDurably(join(draft, name), content);
     renameSync(draft, path);
-    for (const old of this.checkpoints().slice(0, -keep)) rmSync(old.path, { recursive: true, force: true });
+    for (const old of earlier) rmSync(old.path, { recursive: true });
+    for (const old of this.checkpoints().slice(0, -keep)) rmSync(old.path, { recursive: true });
     return { iteration, path };
   }
 
   /** Oldest first. */
   checkpoints(): readonly Checkpoint[] {
     return readdirSync(join(this.path, 'checkpoints'))
-      .filter((name) => /^\d+$/.test(name))
-      .map((name) => ({ iteration: Number(name), path: join(this.path, 'checkpoints', name) }))
-      .sort((a, b) => a.iteration - b.iteration);
+      .filter((name) => /^\d+(-\d+)?$/.test(name))
+      .map((name) => ({ iteration: Number.parseInt(name, 10), path: join(this.path, 'checkpoints', name) }))
+      .sort((a, b) => a.iteration - b.iteration || versionOf(a.path) - versionOf(b.path));
   }
 
   /** @throws NO_CHECKPOINT */
@@ -192,9 +197,9 @@ export class RunFolder {
   }
 }
 
-function iterationOf(record: unknown): number {
-  const iteration = (record as { iteration?: unknown } | null)?.iteration;
-  return typeof iteration === 'number' ? iteration : Number.NEGATIVE_INFINITY;
+/** A checkpoint that was written again for the same iteration carries a number: `000040-2`. */
+function versionOf(path: string): number {
+  return Number(basename(path).split('-')[1] ?? 1);
 }
 
 /** Returns once the content is on the disk: a rename that follows never reveals an empty file. */

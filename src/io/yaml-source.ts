@@ -101,7 +101,8 @@ type SyntaxError = { readonly code: string; readonly message: string; readonly p
 function syntaxErrors(errors: readonly SyntaxError[]): readonly SyntaxError[] {
   const exhausted = errors.filter((e) => e.code === 'RESOURCE_EXHAUSTION').sort((a, b) => a.pos[0] - b.pos[0])[0];
   if (exhausted !== undefined) return [{ ...exhausted, message: 'Nested too deeply' }];
-  return errors.slice(0, MAX_SYNTAX_ERRORS);
+  // A tag is told with its path, as a value.
+  return errors.filter((e) => e.code !== 'TAG_RESOLVE_FAILED').slice(0, MAX_SYNTAX_ERRORS);
 }
 
 function lowerFirst(text: string): string {

@@ -69,22 +69,29 @@ __proto__: { a: 1 }
   expect(
     mistakes(text, 'group.sise=4', 'evaluation.tasks=abc', 'toy-lookup.yaml', 'checkpoint.x.y=1', 'tasks.seed=[1'),
   ).toMatchInlineSnapshot(`
-    "my.yaml:1:7 seed: expected a whole number of at least 0, found "x"
+    "my.yaml:1:1 environment: expected a section of keys, found nothing
+    my.yaml:1:7 seed: expected a whole number of at least 0, found "x"
     my.yaml:2:1 seed: expected each key once, found it again
     my.yaml:3:10 backend: expected one of auto, cuda, native, webgpu, wasm, cpu, found "cude" (did you mean cuda?)
     my.yaml:4:10 workers: expected a whole number from 1 to 1024, or auto, found "none"
     my.yaml:5:13 iterations: expected a whole number of at least 0, found "40" (did you mean 40?)
     my.yaml:6:1 enviroment: expected a known key, found enviroment (did you mean environment?)
+    my.yaml:8:21 verifier.module: expected a built-in verifier (exact-answer) or a path to a module, found "exact-anwser" (did you mean exact-answer?)
+    my.yaml:9:1 policy.kvHeads: expected a divisor of heads (3), found 2
     my.yaml:12:11 policy.layers: expected a whole number of at least 1, found 0
     my.yaml:13:3 policy.widht: expected one of kind, layers, width, heads, kvHeads, headWidth, hidden, ropeBase, temperature, found widht (did you mean width?)
     my.yaml:15:9 group.size: expected a whole number of at least 1, found 2.5
     my.yaml:16:8 batch: expected a section of keys, found a list
     my.yaml:17:28 optimizer.learningRate: expected a number above 0, found NaN
-    my.yaml:17:41 optimizer.beta1: expected a number of at least 0, below 1, found 1
+    my.yaml:17:41 optimizer.beta1: expected a number of at least 0 and below 1, found 1
+    my.yaml:18:1 warmStart.episodes: expected a whole number of at least 1, found nothing
+    my.yaml:18:1 warmStart.demonstrations: expected a whole number of at least 1, found nothing
+    my.yaml:18:1 warmStart.learningRate: expected a number above 0, found nothing
     my.yaml:20:12 warmStart.mixture: expected shares that sum to 1, found 0.8
-    my.yaml:21:27: expected YAML, found a mistake: unresolved tag: tag:yaml.org,2002:float
     my.yaml:21:35 reward.stepPenalty: expected a plain value, found the tag tag:yaml.org,2002:float
+    my.yaml:21:35 reward.stepPenalty: expected a number of at least 0, found "1" (did you mean 1?)
     my.yaml:22:7 runs: expected the value written out, found the alias *r
+    my.yaml:23:7 name: expected a text that matches ^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$, found "a/b"
     my.yaml:24:1: expected a key that is plain text, found __proto__
     my.yaml:25:3: expected a key that is plain text, found something else
     argument 1 group.sise: expected size, found sise (did you mean size?)
@@ -100,10 +107,7 @@ test('broken YAML is told together with the mistakes before it, and not with tho
     "my.yaml:1:7 seed: expected a whole number of at least 0, found "x"
     my.yaml:3:1: expected YAML, found a mistake: flow map in block collection must be sufficiently indented and end with a }"
   `);
-  expect(mistakes('iterations: 1\ngroup:\n\tsize: 2\n')).toMatchInlineSnapshot(`
-    "my.yaml:2:7 group: expected a section of keys, found nothing (null)
-    my.yaml:3:1: expected YAML, found a mistake: tabs are not allowed as indentation"
-  `);
+  expect(mistakes('iterations: 1\ngroup:\n\tsize: 2\n')).toMatchInlineSnapshot(`"my.yaml:3:1: expected YAML, found a mistake: tabs are not allowed as indentation"`);
   expect(mistakes('seed: "x\n')).toMatchInlineSnapshot(`
     "my.yaml:1:7 seed: expected a whole number of at least 0, found "x"
     my.yaml:2:1: expected YAML, found a mistake: missing closing "quote"
@@ -119,14 +123,20 @@ test('a file that is no config is refused in one line', () => {
   expect(mistakes('# nothing\n')).toMatchInlineSnapshot(`"my.yaml:1:1: expected keys and values, found an empty text"`);
   expect(mistakes('just text')).toMatchInlineSnapshot(`"my.yaml:1:1: expected a section of keys, found "just text""`);
   expect(mistakes('- 1\n')).toMatchInlineSnapshot(`"my.yaml:1:1: expected a section of keys, found a list"`);
-  expect(mistakes(`${GOOD}---\n${GOOD}`)).toMatchInlineSnapshot(`"my.yaml:8:1: expected one document, found a second one"`);
+  expect(mistakes(`${GOOD}---\n${GOOD}`)).toMatchInlineSnapshot(
+    `"my.yaml:8:1: expected one document, found a second one"`,
+  );
   expect(mistakes('['.repeat(20_000))).toMatchInlineSnapshot(`
     "my.yaml:1:1: expected a section of keys, found a list
     my.yaml:1:797: expected YAML, found a mistake: nested too deeply"
   `);
-  expect(mistakes(new Uint8Array([0xff, 0xfe, 0x00]))).toMatchInlineSnapshot(`"my.yaml: expected a YAML file, found bytes that are not UTF-8 text"`);
+  expect(mistakes(new Uint8Array([0xff, 0xfe, 0x00]))).toMatchInlineSnapshot(
+    `"my.yaml: expected a YAML file, found bytes that are not UTF-8 text"`,
+  );
   expect(mistakes('a: "\u0000"')).toMatchInlineSnapshot(`"my.yaml: expected a YAML file, found a binary file"`);
-  expect(mistakes(' '.repeat(2 ** 20 + 1))).toMatchInlineSnapshot(`"my.yaml: expected a YAML file, found 1048577 bytes: a config has at most 1048576"`);
+  expect(mistakes(' '.repeat(2 ** 20 + 1))).toMatchInlineSnapshot(
+    `"my.yaml: expected a YAML file, found 1048577 bytes: a config has at most 1048576"`,
+  );
 });
 
 test('a folder and a file that is not there are refused', () => {
@@ -140,12 +150,14 @@ test('a folder and a file that is not there are refused', () => {
     return 'no mistake';
   };
   expect(message('deep')).toMatchInlineSnapshot(`"CONFIG_INVALID: deep: expected a YAML file, found a folder"`);
-  expect(message('toy-lokup.yaml')).toMatchInlineSnapshot(`"CONFIG_NOT_FOUND: expected a config file, found nothing at toy-lokup.yaml (did you mean toy-lookup.yaml?)"`);
+  expect(message('toy-lokup.yaml')).toMatchInlineSnapshot(
+    `"CONFIG_NOT_FOUND: expected a config file, found nothing at toy-lokup.yaml (did you mean toy-lookup.yaml?)"`,
+  );
 });
 
 test('aliases that would expand without end cost nothing', () => {
   const bomb = Array.from({ length: 40 }, (_, i) => `a${i}: &a${i} [${i ? `*a${i - 1}, *a${i - 1}` : '1'}]`).join('\n');
-  expect(mistakes(bomb).split('\n')[2]).toMatchInlineSnapshot(`"my.yaml:1:1 verifier: expected a section of keys, found nothing"`);
+  expect(mistakes(bomb).match(/found the alias/g)).toHaveLength(78);
 });
 
 test('overrides replace what the file says, the later one of two wins, and their values are YAML', () => {
@@ -177,7 +189,9 @@ test('overrides replace what the file says, the later one of two wins, and their
 
 test('an override that replaces a section takes over the place of what stood under it', () => {
   const file = GOOD.replace('{ kind: tabular }', '{ kind: tabular, temperature: 0 }');
-  expect(mistakes(file, 'policy={kind: tabular, temperature: -1}')).toMatchInlineSnapshot(`"argument 1 policy.temperature: expected a number above 0, found -1"`);
+  expect(mistakes(file, 'policy={kind: tabular, temperature: -1}')).toMatchInlineSnapshot(
+    `"argument 1 policy.temperature: expected a number above 0, found -1"`,
+  );
 });
 
 test('the prototype of nothing can be reached', () => {
@@ -191,6 +205,10 @@ test('the prototype of nothing can be reached', () => {
 test('a run is named by its config, its config file, or neither', () => {
   expect(load(GOOD).config.name).toBe('my');
   expect(load(`${GOOD}name: other\n`).config.name).toBe('other');
+  const overrides = GOOD.trimEnd()
+    .split('\n')
+    .map((line) => line.replace(': ', '='));
+  expect(loadConfig({ overrides, cwd: folder }).config.name).toBe('run');
 });
 
 test('a module of the user is found from the file that names it, and from the working folder where an argument does', () => {
