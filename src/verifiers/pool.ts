@@ -1,7 +1,7 @@
 /** @module Scoring on a pool of worker threads. */
 import { Piscina } from 'piscina';
 import { bundle, resolveModule } from '../env/sandbox/bundle.ts';
-import { inputError, messageOf } from '../records/errors.ts';
+import { IsogymError, inputError, messageOf } from '../records/errors.ts';
 import type { Score } from '../records/trajectory.ts';
 import { unscored, type VerifierEngine } from './runner.ts';
 import type { Verifier, VerifierInput } from './verifier.ts';
@@ -12,6 +12,8 @@ const BATCH = 16;
 
 export class VerifierPool implements VerifierEngine {
   readonly #pool: Piscina<readonly VerifierInput[], readonly Score[]>;
+  /** Aborted once no worker can be started any more: piscina would let the queue wait for ever. */
+  readonly #broken = new AbortController();
 
   private constructor(setup: WorkerSetup, workers: number) {
     this.#pool = new Piscina({
@@ -20,12 +22,13 @@ export class VerifierPool implements VerifierEngine {
       minThreads: workers,
       maxThreads: workers,
     });
+    this.#pool.on('error', (error) => this.#broken.abort(error));
   }
 
   /**
    * @param o.verifier absolute URL of the module whose default export is the verifier
    * @param o.workers threads, at least 1
-   * @throws VERIFIER_INVALID | MODULE_NOT_FOUND | BUNDLE_FAILED
+   * @throws VERIFIER_INVALID | MODULE_NOT_FOUND | BUNDLE_FAILED | VERIFIER_POOL_FAILED
    */
   static async start(o: { readonly verifier: string; readonly workers: number }): Promise<VerifierPool> {
     const { default: verifier } = (await import(o.verifier)) as { readonly default?: Partial<Verifier> };
@@ -38,7 +41,16 @@ export class VerifierPool implements VerifierEngine {
       );
     }
     const judge = { range, success, timeoutMs, memoryMiB };
-    return new VerifierPool({ judge, script: await bundle(source) }, o.workers);
+    const pool = new VerifierPool({ judge, script: await bundle(source) }, o.workers);
+    try {
+      await pool.#run([]);
+    } catch (cause) {
+      await pool.close();
+      throw new IsogymError('VERIFIER_POOL_FAILED', `No worker can be started for the verifier: ${messageOf(cause)}`, {
+        cause,
+      });
+    }
+    return pool;
   }
 
   /** The order is that of the inputs, whatever the number of workers. A worker that dies leaves its batch unscored; the pool replaces it. */
@@ -55,9 +67,18 @@ export class VerifierPool implements VerifierEngine {
 
   async #batch(batch: readonly VerifierInput[]): Promise<readonly Score[]> {
     try {
-      return await this.#pool.run(batch);
+      return await this.#run(batch);
     } catch (error) {
       return batch.map(() => unscored(`the verifier's worker died: ${messageOf(error)}`));
+    }
+  }
+
+  async #run(batch: readonly VerifierInput[]): Promise<readonly Score[]> {
+    const { signal } = this.#broken;
+    try {
+      return await this.#pool.run(batch, { signal });
+    } catch (error) {
+      throw signal.aborted ? signal.reason : error;
     }
   }
 }

@@ -1,5 +1,6 @@
 /** @module isolated-vm, loaded on first use, so that a missing or unsafe one is an error with a hint and not a failed import. */
 import { createRequire } from 'node:module';
+import { setFlagsFromString } from 'node:v8';
 import type ivm from 'isolated-vm';
 import { IsogymError, messageOf } from '../../records/errors.ts';
 
@@ -41,5 +42,9 @@ export function isolatedVm(): typeof ivm {
     loaded = undefined;
     throw error;
   }
+  // A worker that ends while its heap is being marked finishes the marking after isolated-vm has gone from the thread, and
+  // isolated-vm's weak callbacks then abort the whole process (6.2.0, ClassHandle::WeakCallback). So no marking in steps: the
+  // flag holds for the process and costs pauses, not throughput.
+  setFlagsFromString('--no-incremental-marking');
   return loaded;
 }
