@@ -51,3 +51,25 @@ export function sizeOf(shape: readonly number[]): number {
   for (const n of shape) size *= n;
   return size;
 }
+
+/** Elements of any type as bit patterns: int32 for four bytes each, bytes for bool. */
+export interface Bits {
+  readonly heap: Int32Array | Uint8Array;
+  /** Elements begin at memoryOffset >> shift. */
+  readonly shift: 0 | 2;
+}
+
+export function bitsOf(backend: WasmBackend, dtype: DataType): Bits {
+  return dtype === 'bool' ? { heap: backend.wasm.HEAPU8, shift: 0 } : { heap: backend.wasm.HEAP32, shift: 2 };
+}
+
+/** Index of a tensor's first element in its `Bits`. */
+export function atBits(backend: WasmBackend, info: TensorInfo, shift: number): number {
+  return backend.dataIdMap.get(info.dataId).memoryOffset >>> shift;
+}
+
+/** The same data under another shape or name: nothing is copied, and tfjs counts the reference. */
+export function sameData(backend: WasmBackend, x: TensorInfo, shape: readonly number[]): TensorInfo {
+  backend.incRef(x.dataId);
+  return { dataId: x.dataId, shape: [...shape], dtype: x.dtype };
+}
