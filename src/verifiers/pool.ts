@@ -1,10 +1,11 @@
 /** @module Scoring on a pool of worker threads. */
 import { Piscina } from 'piscina';
 import { bundle, resolveModule } from '../env/sandbox/bundle.ts';
-import { IsogymError, inputError, messageOf } from '../records/errors.ts';
+import { IsogymError, messageOf } from '../records/errors.ts';
 import type { Score } from '../records/trajectory.ts';
+import { importVerifier } from './load.ts';
 import { unscored, type VerifierEngine } from './runner.ts';
-import type { Verifier, VerifierInput } from './verifier.ts';
+import type { VerifierInput } from './verifier.ts';
 import type { WorkerSetup } from './worker.ts';
 
 /** Inputs of one task: some 5 ms of work, so that the 0.1 ms which a task costs does not show. */
@@ -28,18 +29,10 @@ export class VerifierPool implements VerifierEngine {
   /**
    * @param o.verifier absolute URL of the module whose default export is the verifier
    * @param o.workers threads, at least 1
-   * @throws VERIFIER_INVALID | MODULE_NOT_FOUND | BUNDLE_FAILED | VERIFIER_POOL_FAILED
+   * @throws VERIFIER_BROKEN | MODULE_NOT_FOUND | BUNDLE_FAILED | VERIFIER_POOL_FAILED
    */
   static async start(o: { readonly verifier: string; readonly workers: number }): Promise<VerifierPool> {
-    const { default: verifier } = (await import(o.verifier)) as { readonly default?: Partial<Verifier> };
-    const { source, range, success, timeoutMs, memoryMiB } = verifier ?? {};
-    if (!(source instanceof URL) || !range || success === undefined || !timeoutMs || !memoryMiB) {
-      throw inputError(
-        'VERIFIER_INVALID',
-        `Expected a verifier as the default export of ${o.verifier}, found ${verifier === undefined ? 'none' : 'something else'}.`,
-        "export default defineVerifier({ name: 'mine', source: new URL('./verify.ts', import.meta.url) })",
-      );
-    }
+    const { source, range, success, timeoutMs, memoryMiB } = await importVerifier(o.verifier);
     const judge = { range, success, timeoutMs, memoryMiB };
     const pool = new VerifierPool({ judge, script: await bundle(source) }, o.workers);
     try {

@@ -115,6 +115,6 @@ it('closing the pool does not abort the process, whatever garbage isolated-vm ha
 
 it('a module that is no verifier is a mistake of the person who named it', async () => {
   await expect(VerifierPool.start({ verifier: fixture('slow-verify.ts'), workers: 1 })).rejects.toThrow(
-    expect.objectContaining({ code: 'VERIFIER_INVALID', exitCode: 2 }),
+    expect.objectContaining({ code: 'VERIFIER_BROKEN', exitCode: 2 }),
   );
 });
