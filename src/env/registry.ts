@@ -155,7 +155,8 @@ function validated(tool: Tool, args: JsonObject): { readonly json: string } | { 
 function problemsIn(issue: z.core.$ZodIssue, tool: Tool, args: JsonObject): readonly string[] {
   if (issue.code === 'unrecognized_keys') {
     const known = issue.path.length === 0 ? Object.keys(tool.parameters.shape) : [];
-    return issue.keys.map((key) => `unknown argument ${quoted(key)}${suggestion(nearest(key, known))}`);
+    const there = known.length > 0 ? ` (there are: ${known.join(', ')})` : '';
+    return issue.keys.map((key) => `unknown argument ${quoted(key)}${suggestion(nearest(key, known)) || there}`);
   }
   const path = issue.path.join('.');
   const found = issue.path.reduce<Json | undefined>((at, key) => (at as JsonObject | undefined)?.[String(key)], args);

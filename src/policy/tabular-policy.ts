@@ -9,7 +9,8 @@ import { greedyToken, sampleToken } from './sampling.ts';
 /**
  * π(a | s) = exp(θ_sa / T) / Σ_b exp(θ_sb / T), by inverse CDF in the order of the actions (see `sampleToken`).
  *
- * Its tokens are its own: a segment is state, action, state, action, …, the states given and the actions sampled.
+ * Its tokens are its own: a segment is state, action, state, action, …, the states given and the actions sampled. As in
+ * `tabularModel`, action a is token a, and state s is token actions + s.
  *
  * @param table θ [states × actions], row-major.
  * @param o.temperature T > 0.
@@ -43,7 +44,7 @@ export function tabularPolicy(
         : sampleToken(table, row, all, o.temperature, random());
       return {
         action: actionInWords(view.act(id, seen), steps, format),
-        observed: [state],
+        observed: [actions + state],
         ids: [id],
         logprobs: logprob === null ? null : [logprob],
         cutOff: false,

@@ -1,0 +1,185 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import { type Format, formatOf } from '../../src/env/format.ts';
+import { defineTool, type Tool } from '../../src/env/tool.ts';
+import type { IsogymError } from '../../src/records/errors.ts';
+import type { JsonObject } from '../../src/records/json.ts';
+
+const tool = (name: string, shape: z.ZodRawShape): Tool =>
+  defineTool({ name, description: name, parameters: z.object(shape), effect: 'read' });
+const tools = [tool('lookup', { key: z.string() }), tool('wait', { seconds: z.number() })];
+const json = formatOf({
+  name: 'test',
+  tools: [...tools, tool('pair', { a: z.string(), b: z.string() })],
+  format: 'json',
+});
+const compact = formatOf({ name: 'test', tools, format: 'compact' });
+
+const record = (callId: string, observation: string) => ({
+  callId,
+  tool: 'lookup',
+  states: ['issued' as const],
+  attempts: 1,
+  observation,
+});
+
+/** Any string that JavaScript can hold, lone surrogates included. */
+const anyString = fc.string({ unit: fc.integer({ min: 0, max: 0xffff }).map((unit) => String.fromCharCode(unit)) });
+const FIELD = ['你好', '😀', 'a\u2028b', 'nul\0', '\ud800 alone', '\udc00', '"quoted" \\ and\nlines'];
+
+describe('compact', () => {
+  it('writes a call as name and value, an answer as answer and value, and reads them back', () => {
+    const call = { calls: [{ tool: 'lookup', arguments: { key: 'Oslo' } }] };
+    expect(compact.action(call)).toBe('lookup Oslo');
+    expect(compact.parse('lookup Oslo', 4)).toEqual({
+      text: 'lookup Oslo',
+      calls: [{ id: 'call-4', name: 'lookup', arguments: { key: 'Oslo' }, raw: 'Oslo' }],
+    });
+    expect(compact.action({ final: '4600' })).toBe('answer 4600');
+    expect(compact.parse('answer 4600', 1)).toEqual({ text: 'answer 4600', calls: [], final: '4600' });
+    expect(compact.parse('answer ', 1).final).toBe('');
+    expect(compact.parse('wait 1.5', 1).calls[0]?.arguments).toEqual({ seconds: 1.5 });
+    expect(compact.action({ calls: [{ tool: 'wait', arguments: { seconds: 1.5 } }] })).toBe('wait 1.5');
+  });
+
+  it('gives the prompt and the observation bare', () => {
+    expect(compact.prompt({ id: 't', prompt: 'Why?', public: null })).toBe('Why?');
+    expect(compact.observation([record('call-1', '12')])).toBe('12');
+  });
+
+  it('refuses, by what does not fit, tools and actions that it cannot write', () => {
+    const refusal = (run: () => unknown) => {
+      try {
+        run();
+      } catch (error) {
+        return (error as IsogymError).code;
+      }
+    };
+    const made = (...tools: Tool[]) => formatOf({ name: 'test', tools, format: 'compact' });
+    expect(refusal(() => made(tool('pair', { a: z.string(), b: z.string() })))).toBe('INVALID_FORMAT');
+    expect(refusal(() => made(tool('none', {})))).toBe('INVALID_FORMAT');
+    expect(refusal(() => made(tool('answer', { a: z.string() })))).toBe('INVALID_FORMAT');
+    expect(refusal(() => compact.action({ calls: [] }))).toBe('INVALID_ACTION');
+    expect(refusal(() => compact.action({ calls: [{ tool: 'lookup', arguments: { kye: 'x' } }] }))).toBe(
+      'INVALID_ACTION',
+    );
+  });
+
+  it.each(['', 'lookup', 'answer', 'fly home', 'wait soon'])('%j is one malformed call, not an error', (text) => {
+    const action = compact.parse(text, 1);
+    expect(action.final).toBeUndefined();
+    expect(action.calls).toHaveLength(1);
+    expect(action.calls[0]).toMatchObject({ id: 'call-1', arguments: null });
+    expect(action.calls[0]?.malformed).toContain('expected');
+  });
+});
+
+describe('json', () => {
+  it('writes a call, several calls and an answer, arguments in declared order, and reads them back', () => {
+    expect(json.action({ calls: [{ tool: 'pair', arguments: { b: '2', a: '1' } }] })).toBe(
+      '{"tool":"pair","args":{"a":"1","b":"2"}}',
+    );
+    expect(json.action({ final: '4600' })).toBe('{"final":"4600"}');
+    const several = json.action({
+      calls: ['x', 'y'].map((key) => ({ tool: 'lookup', arguments: { key } })),
+    });
+    expect(several).toBe('[{"tool":"lookup","args":{"key":"x"}},{"tool":"lookup","args":{"key":"y"}}]');
+    expect(json.parse(several, 3).calls).toEqual([
+      { id: 'call-3', name: 'lookup', arguments: { key: 'x' }, raw: '{"key":"x"}' },
+      { id: 'call-4', name: 'lookup', arguments: { key: 'y' }, raw: '{"key":"y"}' },
+    ]);
+  });
+
+  it('puts prompt and observations on lines, with the call id where there are several', () => {
+    expect(json.prompt({ id: 't', prompt: 'Why?', public: null })).toBe('Why?\n');
+    expect(json.observation([record('call-1', '12')])).toBe('12\n');
+    expect(json.observation([record('call-1', '12'), record('call-2', '13')])).toBe('call-1: 12\ncall-2: 13\n');
+  });
+
+  it.each([
+    ['', ''],
+    ['{"tool":"lookup","args":{"key":"x"', ''],
+    ['[]', ''],
+    ['4600', ''],
+    ['{"final":4600}', ''],
+    ['{"final":"1","tool":"lookup"}', 'lookup'],
+    ['{"tool":"lookup"}', 'lookup'],
+    ['{"tool":"lookup","args":["x"]}', 'lookup'],
+    ['{"tool":"lookup","args":{},"because":"I can"}', 'lookup'],
+  ])('%j is one malformed call that keeps its text, not an error', (text, name) => {
+    const action = json.parse(text, 1);
+    expect(action.final).toBeUndefined();
+    expect(action.calls).toEqual([{ id: 'call-1', name, arguments: null, raw: text, malformed: expect.any(String) }]);
+    expect(action.calls[0]?.malformed).toContain('expected {"tool": <name>, "args": {…}}');
+  });
+
+  it('case 15: in an array, only the call that cannot be read is malformed', () => {
+    const { calls } = json.parse('[{"tool":"lookup","args":{"key":"x"}}, {"tool":5}, {"final":"no"}]', 1);
+    expect(calls.map((call) => [call.id, call.name, call.arguments])).toEqual([
+      ['call-1', 'lookup', { key: 'x' }],
+      ['call-2', '', null],
+      ['call-3', '', null],
+    ]);
+    expect(calls[1]?.raw).toBe('{"tool":5}');
+  });
+
+  it('nesting of any depth is read, or is a malformed call', () => {
+    const deep = `{"tool":"lookup","args":{"key":${'['.repeat(100_000)}${']'.repeat(100_000)}}}`;
+    expect(json.parse(deep, 1).calls).toHaveLength(1);
+    expect(json.parse(deep.slice(0, -1), 1).calls[0]?.arguments).toBeNull();
+  });
+});
+
+describe('case 18: what the policy wrote is kept to the letter', () => {
+  it('raw is the source of the arguments, spaces, escapes, key order and repeated keys included', () => {
+    const raw = '{ "key" : "\\u4f60好" , "n":1.50, "key":\t"😀\\n" }';
+    const action = json.parse(`  {"args" : ${raw} , "tool" : "lookup"} `, 1);
+    expect(action.calls).toEqual([{ id: 'call-1', name: 'lookup', arguments: { n: 1.5, key: '😀\n' }, raw }]);
+  });
+
+  const roundTrip = (format: Format, key: string) => {
+    const text = format.action({ calls: [{ tool: 'lookup', arguments: { key } }] });
+    const action = format.parse(text, 1);
+    expect(action.text).toBe(text);
+    expect(action.calls[0]?.arguments).toEqual({ key });
+    expect(format.parse(format.action({ final: key }), 1).final).toBe(key);
+    return action.calls[0]?.raw;
+  };
+
+  it.each(FIELD)('%j goes through both formats unchanged', (key) => {
+    expect(roundTrip(compact, key)).toBe(key);
+    expect(roundTrip(json, key)).toBe(JSON.stringify({ key }));
+    expect(json.parse(`{"tool":"lookup","args":{"key":"${key.replace(/[\\"\n\0]/g, '')}"}}`, 1).calls[0]?.raw).toBe(
+      `{"key":"${key.replace(/[\\"\n\0]/g, '')}"}`,
+    );
+  });
+
+  it('so does any string, and any JSON', () => {
+    fc.assert(fc.property(anyString, (key) => void [roundTrip(compact, key), roundTrip(json, key)]));
+    fc.assert(
+      fc.property(fc.dictionary(anyString, fc.jsonValue()), fc.constantFrom('', ' ', '\n\t'), (args, space) => {
+        const raw = JSON.stringify(args, null, space);
+        const [call] = json.parse(`{"tool":"x",${space}"args":${raw}}`, 1).calls;
+        expect(call?.raw).toBe(raw);
+        expect(call?.arguments).toEqual(JSON.parse(raw) as JsonObject);
+      }),
+    );
+  });
+
+  it('any text at all is an action', () => {
+    fc.assert(
+      fc.property(
+        anyString,
+        fc.constantFrom('', '{"tool":"lookup","args":', '[', 'lookup ', '{"final":'),
+        (text, start) => {
+          for (const format of [compact, json]) {
+            const action = format.parse(start + text, 1);
+            expect(action.text).toBe(start + text);
+            expect(action.calls.length > 0 || action.final !== undefined).toBe(true);
+          }
+        },
+      ),
+    );
+  });
+});

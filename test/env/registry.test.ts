@@ -1,0 +1,231 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import { ToolRegistry } from '../../src/env/registry.ts';
+import type { WorldOutcome } from '../../src/env/sandbox/world-host.ts';
+import { defineTool, type ToolEffect } from '../../src/env/tool.ts';
+import { calculate } from '../../src/env/tools/calculator.ts';
+import type { ToolCall } from '../../src/records/action.ts';
+import type { JsonObject } from '../../src/records/json.ts';
+
+const calculator = defineTool({
+  name: 'calculator',
+  description: 'Arithmetic.',
+  parameters: z.object({ expression: z.string() }),
+  effect: 'read',
+});
+const lookup = defineTool({
+  name: 'lookup',
+  description: 'A fact.',
+  parameters: z.object({ key: z.enum(['population_of_x', 'population_of_y']), year: z.int().optional() }),
+  effect: 'read',
+});
+
+const issued = (name: string, args: JsonObject | null, more: Partial<ToolCall> = {}): ToolCall => ({
+  id: 'call-1',
+  name,
+  arguments: args,
+  raw: more.raw ?? JSON.stringify(args),
+  ...more,
+});
+
+function calculating(_: string, argsJson: string): WorldOutcome {
+  try {
+    return { status: 'ok', text: calculate((JSON.parse(argsJson) as { expression: string }).expression) };
+  } catch (error) {
+    return { status: 'error', message: (error as Error).message, transient: false };
+  }
+}
+
+/** A registry of one tool whose executions come to `outcomes` in order; `runs` counts inside the tool. */
+function toolOf(effect: ToolEffect, ...outcomes: readonly WorldOutcome[]) {
+  const tool = defineTool({ name: 'tool', description: 'A tool.', parameters: z.object({}), effect });
+  const counter = { runs: 0 };
+  const registry = new ToolRegistry(
+    [tool],
+    () => outcomes[counter.runs++] ?? { status: 'crashed', message: 'too often' },
+  );
+  return { counter, call: () => registry.call(issued('tool', {})) };
+}
+
+const busy: WorldOutcome = { status: 'error', message: 'busy', transient: true };
+const wrong: WorldOutcome = { status: 'error', message: 'wrong', transient: false };
+const ok: WorldOutcome = { status: 'ok', text: 'done' };
+
+describe('dispatch and validation', () => {
+  const registry = new ToolRegistry([calculator, lookup], calculating);
+
+  it('a correct call is run and its result is the observation', () => {
+    expect(registry.call(issued('calculator', { expression: '2 + 3 * 4' }))).toEqual({
+      callId: 'call-1',
+      tool: 'calculator',
+      states: ['issued', 'running', 'ok'],
+      attempts: 1,
+      observation: '14',
+    });
+  });
+
+  it('an unknown tool is an observation that names the nearest and all that there are', () => {
+    const record = registry.call(issued('calcualtor', { expression: '1' }));
+    expect(record).toMatchObject({ states: ['issued', 'error'], attempts: 0, error: 'unknown-tool' });
+    expect(record.observation).toBe(
+      'error: unknown tool "calcualtor" (did you mean "calculator"?). Tools: calculator, lookup.',
+    );
+  });
+
+  it('all that is wrong with the arguments is listed at once, an unknown key with the nearest one', () => {
+    const record = registry.call(issued('lookup', { keys: 'population_of_x', when: 1, year: 'now' }));
+    expect(record).toMatchObject({ states: ['issued', 'error'], attempts: 0, error: 'invalid-arguments' });
+    expect(record.observation).toContain('missing argument "key"');
+    expect(record.observation).toContain('unknown argument "keys" (did you mean "key"?)');
+    expect(record.observation).toContain('unknown argument "when" (there are: key, year)');
+    expect(record.observation).toContain('year: Invalid input: expected number, received string, found "now"');
+    expect(record.observation).toContain('Correct them and call it again');
+  });
+
+  it('a value outside an enumeration gets the nearest one', () => {
+    const record = registry.call(issued('lookup', { key: 'population_of_z' }));
+    expect(record.observation).toContain('found "population_of_z" (did you mean "population_of_x"?)');
+  });
+
+  it('a malformed call says why, and that nothing was run', () => {
+    const record = registry.call(issued('', null, { malformed: 'expected an object' }));
+    expect(record).toMatchObject({ attempts: 0, error: 'malformed' });
+    expect(record.observation).toBe('error: the action could not be read, nothing was run: expected an object.');
+  });
+
+  it('a tool that throws is an observation that names the tool and what it said', () => {
+    const record = registry.call(issued('calculator', { expression: '2 +' }));
+    expect(record).toMatchObject({ states: ['issued', 'running', 'error'], attempts: 1, error: 'tool-error' });
+    expect(record.observation).toMatch(/^error: calculator failed: .+\. Change the arguments or take another way\.$/);
+  });
+
+  it("refuses __import__('os') in an observation", () => {
+    const record = registry.call(issued('calculator', { expression: "__import__('os')" }));
+    expect(record.error).toBe('tool-error');
+    expect(record.observation).toContain('expected');
+  });
+
+  it('refuses an own __proto__ key at any depth, before the schema sees it', () => {
+    const open = defineTool({
+      name: 'open',
+      description: 'Takes anything.',
+      parameters: z.object({ value: z.any() }),
+      effect: 'read',
+    });
+    const anything = new ToolRegistry([open, lookup], () => ok);
+    for (const args of ['{"value":{"a":[{"__proto__":{"x":1}}]}}', '{"value":1,"__proto__":{"x":1}}']) {
+      const record = anything.call(issued('open', JSON.parse(args) as JsonObject));
+      expect(record).toMatchObject({ error: 'invalid-arguments', attempts: 0 });
+      expect(record.observation).toContain('__proto__');
+    }
+    expect(({} as { x?: number }).x).toBeUndefined();
+  });
+
+  it('never throws and never runs what is invalid, whatever the arguments, the nesting or the tool do', () => {
+    const deep = JSON.parse(`${'['.repeat(50_000)}${']'.repeat(50_000)}`);
+    let runs = 0;
+    const hostile = new ToolRegistry([lookup], () => {
+      runs++;
+      throw new Error('from the world');
+    });
+    expect(hostile.call(issued('lookup', { key: deep }, { raw: 'deep' })).error).toBe('invalid-arguments');
+    fc.assert(
+      fc.property(fc.string(), fc.dictionary(fc.string(), fc.jsonValue()), (name, args) => {
+        expect(hostile.call(issued(name, args as JsonObject)).attempts).toBe(0);
+      }),
+    );
+    expect(runs).toBe(0);
+    expect(hostile.call(issued('lookup', { key: 'population_of_x' }))).toMatchObject({
+      states: ['issued', 'running', 'crashed'],
+      error: 'crashed',
+    });
+  });
+
+  it('gives the tool its arguments with defaults filled in, lone surrogates and all', () => {
+    const seen: string[] = [];
+    const tool = defineTool({
+      name: 'say',
+      description: 'Says it.',
+      parameters: z.object({ text: z.string(), times: z.int().default(2) }),
+      effect: 'read',
+    });
+    new ToolRegistry([tool], (_, argsJson) => {
+      seen.push(argsJson);
+      return ok;
+    }).call(issued('say', { text: '你\ud800' }));
+    expect(seen.map((json) => JSON.parse(json))).toEqual([{ text: '你\ud800', times: 2 }]);
+  });
+
+  it('describes its tools as JSON Schema', () => {
+    expect(registry.jsonSchemas()[0]).toEqual({
+      name: 'calculator',
+      description: 'Arithmetic.',
+      parameters: {
+        type: 'object',
+        properties: { expression: { type: 'string' } },
+        required: ['expression'],
+        additionalProperties: false,
+      },
+    });
+  });
+});
+
+describe('retries', () => {
+  it('a read that fails once for the moment is run twice, succeeds, and the failure is in the record alone', () => {
+    const { counter, call } = toolOf('read', busy, ok);
+    expect(call()).toEqual({
+      callId: 'call-1',
+      tool: 'tool',
+      states: ['issued', 'running', 'error', 'running', 'ok'],
+      attempts: 2,
+      observation: 'done',
+      retried: ['busy'],
+    });
+    expect(counter.runs).toBe(2);
+  });
+
+  it('a second failure is not retried', () => {
+    const { counter, call } = toolOf('idempotent', busy, busy, ok);
+    expect(call()).toMatchObject({ attempts: 2, error: 'tool-error', retried: ['busy'] });
+    expect(counter.runs).toBe(2);
+  });
+
+  it.each([
+    ['a write', 'write', busy],
+    ['a failure that does not say it is transient', 'read', wrong],
+    ['a timeout', 'read', { status: 'timeout' }],
+    ['a crash', 'read', { status: 'crashed', message: 'gone' }],
+  ] as const)('%s is never retried', (_, effect, outcome) => {
+    const { counter, call } = toolOf(effect, outcome, ok);
+    expect(call()).toMatchObject({ attempts: 1, states: ['issued', 'running', outcome.status] });
+    expect(counter.runs).toBe(1);
+  });
+});
+
+describe('timeouts and long results', () => {
+  it('a timeout says that it may or may not have taken effect, and later calls are answered without being run', () => {
+    const { counter, call } = toolOf('write', { status: 'timeout' }, ok);
+    expect(call()).toMatchObject({ error: 'timeout' });
+    expect(call()).toMatchObject({ states: ['issued', 'skipped'], attempts: 0, error: 'skipped' });
+    expect(call().observation).toBe('not executed: the tools are gone since tool timed out; give the final answer.');
+    expect(counter.runs).toBe(1);
+    expect(toolOf('write', { status: 'timeout' }).call().observation).toContain('may or may not have taken effect');
+  });
+
+  it('a result is cut at the cap with a visible mark, never within a character', () => {
+    const tool = defineTool({
+      name: 'tool',
+      description: 'A tool.',
+      parameters: z.object({}),
+      effect: 'read',
+      maxOutput: 64,
+    });
+    for (const text of ['x'.repeat(1000), '😀'.repeat(500), `x${'😀'.repeat(500)}`]) {
+      const { observation } = new ToolRegistry([tool], () => ({ status: 'ok', text })).call(issued('tool', {}));
+      expect(observation.length).toBeLessThanOrEqual(64);
+      expect(observation.isWellFormed()).toBe(true);
+      expect(observation).toMatch(/… \[cut: 100[01] characters\]$/);
+    }
+  });
+});
