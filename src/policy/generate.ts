@@ -7,9 +7,9 @@ import type { NamedTensors } from './model.ts';
 import { greedyToken, sampleToken } from './sampling.ts';
 import type { TokenPolicy, TokenReply, TokenRequest } from './token-policy.ts';
 import type { Tokenizer } from './tokenizer.ts';
-import type { TransformerConfig } from './transformer/config.ts';
-import { checkConfig } from './transformer/config.ts';
-import { DecodeBatch, Decoder, leavePlace, type Place } from './transformer/decoder.ts';
+import { leave, type Place } from './transformer/cache-block.ts';
+import { checkConfig, type TransformerConfig } from './transformer/config.ts';
+import { DecodeBatch, Decoder } from './transformer/decoder.ts';
 
 export interface TransformerPolicyOptions {
   readonly config: TransformerConfig;
@@ -234,6 +234,6 @@ function busy(): IsogymError {
 }
 
 function forget(episode: Episode): void {
-  if (episode.place !== null) leavePlace(episode.place);
+  if (episode.place !== null) leave(episode.place.block);
   episode.place = null;
 }

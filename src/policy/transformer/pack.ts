@@ -27,7 +27,8 @@ export interface PackedWeights {
 
 /**
  * (x̂ ∘ w)·W = x̂·(diag(w)·W): the norm's weight is multiplied in once per pass and not once per token. Differentiable in the
- * named weights; operations on weights alone, so that a decoder does this once for a version of the weights.
+ * named weights; operations on weights alone, so that a decoder does this once for a version of the weights. Gate and up stay
+ * apart: side by side they cost 6 % more on wasm, where the halves must be cut out of every row.
  * @throws MISSING_WEIGHT where a name is absent.
  */
 export function pack(config: TransformerConfig, weights: NamedTensors): PackedWeights {

@@ -1,7 +1,8 @@
 import * as tf from '@tensorflow/tfjs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Weights } from '../../../src/policy/model.ts';
-import { DecodeBatch, Decoder, leavePlace, type Place } from '../../../src/policy/transformer/decoder.ts';
+import { leave, type Place } from '../../../src/policy/transformer/cache-block.ts';
+import { DecodeBatch, Decoder } from '../../../src/policy/transformer/decoder.ts';
 import { transformer } from '../../../src/policy/transformer/model.ts';
 import { BACKENDS, largestDifference, SMALL, tensors, tokenRows, use, wildWeights } from './fixtures.ts';
 
@@ -79,7 +80,7 @@ describe.each(BACKENDS)('on $backend cached decoding', ({ backend, tolerance }) 
     first.end();
     const second = new DecodeBatch(made, places);
     expect(places.map((_, r) => second.length(r))).toEqual([5, 0, 2, 6]);
-    for (const place of places) if (place !== null) leavePlace(place);
+    for (const place of places) if (place !== null) leave(place.block);
     await follow(
       second,
       [one, [], two, three],

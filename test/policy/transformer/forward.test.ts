@@ -143,6 +143,29 @@ describe.each(BACKENDS)('on $backend the full pass', ({ backend, tolerance }) =>
     expect(largestDifference(found, logits(SMALL, grouped, rows))).toBeLessThan(tolerance * 10);
   });
 
+  it('says which weight is missing', () => {
+    const { 'model.norm.weight': _, ...weights } = tensors(wildWeights(SMALL, 'missing'));
+    expect(() => transformer(SMALL).logits(weights, tokenRows(ROWS))).toThrow(
+      /expected a weight named model.norm.weight/,
+    );
+  });
+
+  it('takes few operations: an eager backend pays for each, whatever its size', async () => {
+    const weights = tensors(wildWeights(SMALL, 'operations'));
+    const names = Object.keys(weights);
+    const rows = tokenRows(ROWS);
+    const loss = (...values: tf.Tensor[]): tf.Scalar =>
+      tf.sum(transformer(SMALL).logits(Object.fromEntries(names.map((name, i) => [name, values[i]!])), rows));
+    // Reshapes and identities move nothing; an entry that is no kernel is one of our own gradients' scopes.
+    const count = async (work: () => tf.TensorContainer): Promise<number> => {
+      const { kernels } = await tf.profile(() => tf.tidy(work));
+      const free = new Set(['Reshape', 'Identity']);
+      return kernels.filter(({ name }) => !free.has(name) && tf.getKernel(name, backend) !== undefined).length;
+    };
+    expect(await count(() => transformer(SMALL).logits(weights, rows))).toBeLessThanOrEqual(90);
+    expect(await count(() => tf.grads(loss)(names.map((name) => weights[name]!)))).toBeLessThanOrEqual(230);
+  });
+
   it('leaves no tensor behind, forward and backward', () => {
     const weights = wildWeights(SMALL, 'leak');
     const model = transformer(SMALL);
