@@ -10,7 +10,7 @@ const ROOT = join(import.meta.dirname, '..');
 const STAGE = join(ROOT, 'dist', 'package');
 /** Loaded by dynamic import where its addon works; see docs/dependencies.md. */
 const OPTIONAL_PEERS = ['@tensorflow/tfjs-node-gpu'];
-const COPIED = ['bin', 'configs', 'README.md', 'LICENSE'];
+const COPIED = ['bin', 'configs', 'docs', 'README.md', 'LICENSE'];
 
 interface Manifest {
   readonly [field: string]: unknown;
@@ -28,7 +28,7 @@ export function packedManifest(manifest: Manifest): Record<string, unknown> {
   });
   return {
     ...kept,
-    files: ['bin', 'configs', 'dist'],
+    files: ['bin', 'configs', 'dist', 'docs'],
     exports: Object.fromEntries(Object.entries(exports).map(([path, source]) => [path, compiled(source)])),
     peerDependencies: Object.fromEntries(peers),
     peerDependenciesMeta: Object.fromEntries(peers.map(([name]) => [name, { optional: true }])),

@@ -11,8 +11,6 @@ export function program(): Command {
   const root = new Command('isogym')
     .description('Trains tool-using agents with reinforcement learning.')
     .version(isogymVersion(), '--version', 'print the version')
-    .helpOption('--help', 'print this help')
-    .helpCommand(false)
     .addHelpText('after', '\nExit codes: 0 done, 1 failed, 2 wrong input, 130 interrupted.');
   for (const command of [trainCommand(), evalCommand(), showCommand(), doctorCommand(), exerciseCommand()]) {
     root.addCommand(command);

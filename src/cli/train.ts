@@ -26,11 +26,12 @@ export function trainCommand(): Command {
 }
 
 async function train(overrides: readonly string[], flags: TrainFlags): Promise<void> {
+  checkFlags(flags);
   const { stringify } = await import('yaml');
   const { loadConfig } = await import('../io/config-file.ts');
   const cwd = process.cwd();
   const resume = flags.resume === undefined ? undefined : await runToResume(flags.resume, overrides, cwd);
-  const file = configFile(flags, resume);
+  const file = flags.config ?? join(resume ?? '', 'config.yaml');
   const { config, source } = loadConfig({ file, overrides, cwd });
   const json = flags.json === true;
   if (flags.dryRun === true) {
@@ -42,6 +43,7 @@ async function train(overrides: readonly string[], flags: TrainFlags): Promise<v
     const run = await import('../train/run.ts');
     const { describeRun } = await import('./summary-text.ts');
     const command = commandLine(process.argv.slice(2));
+    const again = (path: string) => (resume === undefined ? command : `isogym train --config ${path}/config.yaml`);
     const outcome = await run.train({
       config,
       source,
@@ -53,12 +55,12 @@ async function train(overrides: readonly string[], flags: TrainFlags): Promise<v
     return {
       summary: outcome.summary,
       interrupted: outcome.interrupted,
-      text: outcome.interrupted ? null : describeRun(outcome.summary, outcome.example, command),
+      text: outcome.interrupted ? null : describeRun(outcome.summary, outcome.example, again(outcome.summary.run)),
     };
   });
 }
 
-function configFile({ config }: TrainFlags, resume: string | undefined): string {
+function checkFlags({ config, resume }: TrainFlags): void {
   if (resume === undefined && config === undefined) {
     const hint = 'isogym train --config toy-lookup.yaml';
     throw inputError('USAGE', 'expected --config FILE or --resume RUN, found neither', hint);
@@ -67,7 +69,6 @@ function configFile({ config }: TrainFlags, resume: string | undefined): string 
     const hint = 'A resumed run takes the config in its folder.';
     throw inputError('USAGE', 'expected --config or --resume, found both', hint);
   }
-  return config ?? join(resume ?? '', 'config.yaml');
 }
 
 /** The run's folder. @throws RUN_NOT_FOUND, RESUME_OVERRIDE */

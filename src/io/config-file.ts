@@ -141,10 +141,10 @@ class Draft {
     const environment = this.module('environment');
     const verifier = this.module('verifier');
     if (this.mistakes.length === 0) {
-      const config = configSchema.parse(this.data);
+      const { name = runName(this.file), ...config } = configSchema.parse(this.data);
       return {
+        name,
         ...config,
-        name: config.name ?? runName(this.file),
         environment: { ...config.environment, module: environment },
         verifier: { ...config.verifier, module: verifier },
       };

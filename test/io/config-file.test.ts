@@ -107,7 +107,9 @@ test('broken YAML is told together with the mistakes before it, and not with tho
     "my.yaml:1:7 seed: expected a whole number of at least 0, found "x"
     my.yaml:3:1: expected YAML, found a mistake: flow map in block collection must be sufficiently indented and end with a }"
   `);
-  expect(mistakes('iterations: 1\ngroup:\n\tsize: 2\n')).toMatchInlineSnapshot(`"my.yaml:3:1: expected YAML, found a mistake: tabs are not allowed as indentation"`);
+  expect(mistakes('iterations: 1\ngroup:\n\tsize: 2\n')).toMatchInlineSnapshot(
+    `"my.yaml:3:1: expected YAML, found a mistake: tabs are not allowed as indentation"`,
+  );
   expect(mistakes('seed: "x\n')).toMatchInlineSnapshot(`
     "my.yaml:1:7 seed: expected a whole number of at least 0, found "x"
     my.yaml:2:1: expected YAML, found a mistake: missing closing "quote"

@@ -43,16 +43,14 @@ test('a clock or an unseeded generator outside src/io is found; comments, string
       'src/train/a.ts': [
         '// Math.random()',
         "const text = 'Date.now()';",
+        // biome-ignore lint/suspicious/noTemplateCurlyInString: it is source text
         'const template = `performance.now() ${Math.random()} Date.now()`;',
         'const pattern = /Math.random/;',
         'const t = performance\n  .now();',
       ].join('\n'),
       'src/io/clock.ts': 'export const now = () => performance.now();',
     }),
-  ).toEqual([
-    'src/train/a.ts:3 Math.random outside src/io',
-    'src/train/a.ts:5 performance\n  .now outside src/io',
-  ]);
+  ).toEqual(['src/train/a.ts:3 Math.random outside src/io', 'src/train/a.ts:5 performance\n  .now outside src/io']);
 });
 
 test('imports are told apart from text that looks like one', () => {

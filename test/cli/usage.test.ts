@@ -1,0 +1,286 @@
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { parse } from 'yaml';
+import { BIN, isogym } from './isogym.ts';
+
+let cwd: string;
+beforeAll(() => {
+  cwd = mkdtempSync(join(tmpdir(), 'isogym-cli-'));
+});
+afterAll(() => rmSync(cwd, { recursive: true }));
+
+test('the help of isogym', () => {
+  const { code, stdout } = isogym(cwd, '--help');
+  expect(code).toBe(0);
+  expect(stdout).toMatchInlineSnapshot(`
+    "Usage: isogym [options] [command]
+
+    Trains tool-using agents with reinforcement learning.
+
+    Options:
+      --version                       print the version
+      --help                          print this help
+
+    Commands:
+      train [options] [overrides...]  Train a policy as a config says.
+      eval [options] <run>            Evaluate a run's latest checkpoint on the
+                                      held-out tasks.
+      show [options] <run>            Print episodes of a run, the latest unless
+                                      asked otherwise.
+      doctor [options]                Say what this machine has, and which tensor
+                                      backends work on it.
+      exercise                        Run an exercise, and set what is seen beside
+                                      what is expected.
+      help [command]                  display help for command
+
+    Exit codes: 0 done, 1 failed, 2 wrong input, 130 interrupted.
+    "
+  `);
+});
+
+test('the help of each command', () => {
+  const commands = [['train'], ['eval'], ['show'], ['doctor'], ['exercise'], ['exercise', 'step-penalty']];
+  expect(commands.map((command) => isogym(cwd, ...command, '--help').stdout).join('----\n')).toMatchInlineSnapshot(`
+    "Usage: isogym train [options] [overrides...]
+
+    Train a policy as a config says.
+
+    Arguments:
+      overrides        key.path=value, in place of what the config says
+
+    Options:
+      --config <file>  a YAML file; a bare name is looked for here, then among
+                       isogym's own configs
+      --resume <run>   go on with a run that was stopped: its folder, or its name in
+                       runs/
+      --dry-run        print the config with every default filled in, and stop
+      --json           print one JSON object on stdout, and progress on stderr
+      --help           print this help
+    ----
+    Usage: isogym eval [options] <run>
+
+    Evaluate a run's latest checkpoint on the held-out tasks.
+
+    Arguments:
+      run     the run's folder, or its name in runs/
+
+    Options:
+      --json  print one JSON object on stdout, and progress on stderr
+      --help  print this help
+    ----
+    Usage: isogym show [options] <run>
+
+    Print episodes of a run, the latest unless asked otherwise.
+
+    Arguments:
+      run          the run's folder, or its name in runs/
+
+    Options:
+      --failed     only those without success
+      --truncated  only those that a limit ended
+      --task <id>  only those of one task
+      --best <n>   the n with the highest return
+      --worst <n>  the n with the lowest return
+      --limit <n>  at most n (default: 5)
+      --json       print one JSON object on stdout, and progress on stderr
+      --help       print this help
+    ----
+    Usage: isogym doctor [options]
+
+    Say what this machine has, and which tensor backends work on it.
+
+    Options:
+      --json  print one JSON object on stdout, and progress on stderr
+      --help  print this help
+    ----
+    Usage: isogym exercise [options] [command]
+
+    Run an exercise, and set what is seen beside what is expected.
+
+    Options:
+      --help                  print this help
+
+    Commands:
+      step-penalty [options]  What a penalty per step makes of toy-lookup: the exact
+                              optimum, and what is learnt from scratch.
+      help [command]          display help for command
+    ----
+    Usage: isogym exercise step-penalty [options]
+
+    What a penalty per step makes of toy-lookup: the exact optimum, and what is
+    learnt from scratch.
+
+    Options:
+      --json  print one JSON object on stdout, and progress on stderr
+      --help  print this help
+    "
+  `);
+});
+
+test('wrong input is told with the nearest right one, and ends with code 2', () => {
+  const wrong = [
+    [],
+    ['trian'],
+    ['train'],
+    ['train', '--confg', 'x'],
+    ['train', '--config', 'toy-lokup.yaml'],
+    ['train', '--config', 'toy-lookup.yaml', '--resume', 'x'],
+    ['train', '--resume', 'nowhere'],
+    ['eval'],
+    ['eval', 'a', 'b'],
+    ['show', 'nowhere', '--best', '0'],
+    ['show', 'nowhere', '--best', '1', '--worst', '1'],
+    ['exercise', 'step-penalti'],
+  ];
+  const seen = wrong.map((args) => {
+    const { code, stdout, stderr } = isogym(cwd, ...args);
+    expect(code).toBe(2);
+    expect(stdout).toBe('');
+    const error = stderr.slice(stderr.indexOf('error: ')).trimEnd();
+    return `${['isogym', ...args].join(' ')}\n${error}`;
+  });
+  expect(seen.join('\n\n')).toMatchInlineSnapshot(`
+    "isogym
+    error: expected a command, found none
+    hint: isogym --help
+
+    isogym trian
+    error: unknown command 'trian' (Did you mean train?)
+    hint: isogym --help, or isogym COMMAND --help
+
+    isogym train
+    error: expected --config FILE or --resume RUN, found neither
+    hint: isogym train --config toy-lookup.yaml
+
+    isogym train --confg x
+    error: unknown option '--confg' (Did you mean --config?)
+    hint: isogym --help, or isogym COMMAND --help
+
+    isogym train --config toy-lokup.yaml
+    error: expected a config file, found nothing at toy-lokup.yaml (did you mean toy-lookup.yaml?)
+    hint: Configs that come with isogym: toy-lookup-reinforce.yaml, toy-lookup-tabular.yaml, toy-lookup.yaml
+
+    isogym train --config toy-lookup.yaml --resume x
+    error: expected --config or --resume, found both
+    hint: A resumed run takes the config in its folder.
+
+    isogym train --resume nowhere
+    error: expected the folder of a run, found no manifest.json in nowhere
+    hint: A run is named by its folder, as in \`isogym show runs/toy-lookup\`.
+
+    isogym eval
+    error: missing required argument 'run'
+    hint: isogym --help, or isogym COMMAND --help
+
+    isogym eval a b
+    error: too many arguments for 'eval'. Expected 1 argument but got 2: a, b.
+    hint: isogym --help, or isogym COMMAND --help
+
+    isogym show nowhere --best 0
+    error: option '--best <n>' argument '0' is invalid. Expected a whole number of at least 1.
+    hint: isogym --help, or isogym COMMAND --help
+
+    isogym show nowhere --best 1 --worst 1
+    error: expected one of --best, --worst and --limit, found more
+    hint: isogym show RUN --best 3
+
+    isogym exercise step-penalti
+    error: unknown command 'step-penalti' (Did you mean step-penalty?)
+    hint: isogym --help, or isogym COMMAND --help"
+  `);
+});
+
+test('with --json a failure is one object on stdout, whatever went wrong', () => {
+  for (const args of [
+    ['trian'],
+    ['train'],
+    ['train', '--confg'],
+    ['train', '--config', 'nowhere.yaml'],
+    ['eval', 'nowhere'],
+    ['show', 'nowhere'],
+  ]) {
+    const { code, stdout } = isogym(cwd, ...args, '--json');
+    expect(code).toBe(2);
+    expect(stdout.trimEnd().split('\n')).toHaveLength(1);
+    expect(JSON.parse(stdout)).toEqual({
+      error: { code: expect.stringMatching(/^[A-Z_]+$/), message: expect.any(String), hint: expect.any(String) },
+    });
+  }
+});
+
+test('every mistake of a config and of the arguments is printed, without a stack', () => {
+  writeFileSync(join(cwd, 'bad.yaml'), 'iterations: 1\nseed: x\ngruop: { size: 2 }\n');
+  const { code, stderr } = isogym(cwd, 'train', '--config', 'bad.yaml', 'backend=cude', '--dry-run');
+  expect(code).toBe(2);
+  expect(stderr).toMatchInlineSnapshot(`
+    "error:
+    bad.yaml:1:1 environment: expected a section of keys, found nothing
+    bad.yaml:1:1 verifier: expected a section of keys, found nothing
+    bad.yaml:1:1 policy: expected a section of keys, found nothing
+    bad.yaml:1:1 batch: expected a section of keys, found nothing
+    bad.yaml:1:1 group: expected a section of keys, found nothing
+    bad.yaml:1:1 optimizer: expected a section of keys, found nothing
+    bad.yaml:2:7 seed: expected a whole number of at least 0, found "x"
+    bad.yaml:3:1 gruop: expected a known key, found gruop (did you mean group?)
+    argument 1 backend: expected one of auto, cuda, native, webgpu, wasm, cpu, found "cude" (did you mean cuda?)
+    hint: Every key is described in docs/configuration.md.
+    "
+  `);
+});
+
+test('--dry-run prints a config that gives itself again, and makes no run', () => {
+  const { code, stdout } = isogym(cwd, 'train', '--config', 'toy-lookup.yaml', 'seed=3', '--dry-run');
+  expect(code).toBe(0);
+  expect(parse(stdout)).toMatchObject({ name: 'toy-lookup', seed: 3, algorithm: { estimator: 'grpo', gamma: 1 } });
+  writeFileSync(join(cwd, 'again.yaml'), stdout);
+  expect(isogym(cwd, 'train', '--config', 'again.yaml', '--dry-run').stdout).toBe(stdout);
+  const json = JSON.parse(isogym(cwd, 'train', '--config', 'toy-lookup.yaml', 'seed=3', '--dry-run', '--json').stdout);
+  expect(json.config).toEqual(parse(stdout));
+  expect(json.source.overrides).toEqual(['seed=3']);
+});
+
+test('the version is that of package.json', () => {
+  expect(isogym(cwd, '--version')).toEqual({ code: 0, stdout: '0.1.0\n', stderr: '' });
+});
+
+test('doctor says what the machine has and why each backend does not work', () => {
+  const { code, stdout } = isogym(cwd, 'doctor', '--json');
+  expect(code).toBe(0);
+  const seen = JSON.parse(stdout);
+  expect(seen).toMatchObject({
+    node: process.versions.node,
+    v8: process.versions.v8,
+    isolatedVm: expect.stringMatching(/^\d/),
+  });
+  expect(seen.backends.map((b: { backend: string }) => b.backend)).toEqual(['cuda', 'native', 'webgpu', 'wasm', 'cpu']);
+  for (const { works, reason, device } of seen.backends) {
+    expect(works ? device : reason).toEqual(expect.any(String));
+    expect(works ? reason : device).toBeNull();
+  }
+  expect(seen.auto).toBe(seen.backends.find((b: { works: boolean }) => b.works).backend);
+});
+
+test('starting up loads no tensor library and no isolate', () => {
+  const program = new URL('../../src/cli/program.ts', import.meta.url).href;
+  const script = `
+    import { createRequire } from 'node:module';
+    const { program } = await import(${JSON.stringify(program)});
+    program();
+    console.log(Object.keys(createRequire(import.meta.url).cache).join('\\n'));`;
+  const { stdout, status } = spawnSync(process.execPath, ['--input-type=module', '-e', script], { encoding: 'utf8' });
+  expect(status).toBe(0);
+  expect(stdout).not.toMatch(/tfjs|isolated-vm/);
+});
+
+test('a Node that is too old is told in one line what to do', () => {
+  const old = "data:text/javascript,Object.defineProperty(process.versions, 'node', { value: '20.20.2' })";
+  const { status, stderr } = spawnSync(process.execPath, ['--import', old, BIN, 'doctor'], { encoding: 'utf8' });
+  expect(status).toBe(1);
+  expect(stderr).toMatchInlineSnapshot(`
+    "isogym needs Node 22.18 or later, this is Node 20.20.2: run \`npm ci\`, then \`npx isogym ...\` or \`npm run isogym -- ...\`, which use the Node that npm installed here.
+    "
+  `);
+});
