@@ -1,4 +1,4 @@
-/** @module Kernels that move blocks of elements and compute nothing: gather, concat, stack, split, unstack, slice. */
+/** @module Kernels that move blocks of elements and compute nothing: gather, concat, stack, split, unstack, slice; and one-hot rows. */
 
 import type { TensorInfo } from '@tensorflow/tfjs';
 import * as tf from '@tensorflow/tfjs';
@@ -89,8 +89,9 @@ export function pack(args: Args<readonly TensorInfo[], { readonly axis: number }
   const parts = Object.values(inputs);
   const shape = [...(parts[0]?.shape ?? [])];
   for (const part of parts) tf.util.assertShapesMatch(part.shape, shape, 'stack:');
-  const outer = sizeOf(shape.slice(0, attrs.axis));
-  shape.splice(attrs.axis, 0, parts.length);
+  const axis = attrs.axis < 0 ? attrs.axis + shape.length + 1 : attrs.axis;
+  const outer = sizeOf(shape.slice(0, axis));
+  shape.splice(axis, 0, parts.length);
   return joined(backend, parts, shape, outer);
 }
 
@@ -188,5 +189,28 @@ function cut(backend: WasmBackend, x: TensorInfo, begin: readonly number[], size
     }
   };
   walk(0, atBits(backend, x, shift), sizeOf(x.shape.slice(0, partial[0])));
+  return out;
+}
+
+/** The stock kernel writes whole numbers whatever the type: as float32 its ones are 1e-45. An index outside [0, depth) gives a row of `offValue`. */
+export function oneHot(
+  args: Args<
+    { readonly indices: TensorInfo },
+    { readonly depth: number; readonly onValue: number; readonly offValue: number; readonly dtype: tf.DataType }
+  >,
+): TensorInfo {
+  const { inputs, backend, attrs } = args;
+  const { depth, onValue, offValue, dtype } = attrs;
+  const out = backend.makeOutput([...inputs.indices.shape, depth], dtype);
+  const count = sizeOf(inputs.indices.shape);
+  const { HEAP32, HEAPF32, HEAPU8 } = backend.wasm;
+  const heap = dtype === 'float32' ? HEAPF32 : dtype === 'bool' ? HEAPU8 : HEAP32;
+  const to = atBits(backend, out, dtype === 'bool' ? 0 : 2);
+  const indicesAt = atBits(backend, inputs.indices, 2);
+  heap.fill(offValue, to, to + count * depth);
+  for (let i = 0; i < count; i++) {
+    const index = HEAP32[indicesAt + i] as number;
+    if (index >= 0 && index < depth) heap[to + i * depth + index] = onValue;
+  }
   return out;
 }

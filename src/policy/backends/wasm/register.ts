@@ -3,7 +3,7 @@
 import type { TensorInfo } from '@tensorflow/tfjs';
 import * as tf from '@tensorflow/tfjs';
 import { cast, identity } from './alias.ts';
-import { concat, gather, pack, slice, splitV, unpack } from './blocks.ts';
+import { concat, gather, oneHot, pack, slice, splitV, unpack } from './blocks.ts';
 import { exp } from './exp.ts';
 import { batchMatMul } from './matmul.ts';
 import { mean, reducible, sum } from './reduce.ts';
@@ -17,6 +17,7 @@ const KERNELS: Readonly<Record<string, unknown>> = {
   GatherV2: gather,
   Identity: identity,
   Mean: mean,
+  OneHot: oneHot,
   Pack: pack,
   Slice: slice,
   SplitV: splitV,
