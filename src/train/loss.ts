@@ -71,7 +71,8 @@ function entropyOf(logp: tf.Tensor2D): tf.Tensor1D {
 /** For dy [N], of the logprobs, or [2, N], of logprobs and entropy: the gradient [N, V] in z / T. */
 function logitGradient(dy: tf.Tensor, logp: tf.Tensor2D, targets: tf.Tensor1D): tf.Tensor2D {
   const p = tf.exp(logp);
-  const chosen = tf.sub(tf.oneHot(targets, logp.shape[1], 1, 0, 'float32'), p);
+  // Made as int32: on wasm a float32 one-hot holds the bits of the integer 1.
+  const chosen = tf.sub(tf.cast(tf.oneHot(targets, logp.shape[1]), 'float32'), p);
   const column = (values: tf.Tensor) => tf.reshape(values, [-1, 1]);
   if (dy.rank === 1) return tf.mul(chosen, column(dy));
   const [dLogprob, dEntropy] = tf.unstack(dy) as [tf.Tensor, tf.Tensor];

@@ -198,9 +198,9 @@ export async function readStatistics(
   packed.dispose();
   const [loss = Number.NaN, entropy = Number.NaN, divergence = Number.NaN, gradientNorm = Number.NaN] = values;
   const logprobs = values.subarray(HEAD);
-  const drift = driftOf(logprobs, batches, objective);
-  requireFinite('NONFINITE_LOSS', 'the loss', loss, drift);
-  requireFinite('NONFINITE_GRADIENT', 'the norm of the gradient', gradientNorm, drift);
+  const { drift, farthest } = driftOf(logprobs, batches, objective);
+  requireFinite('NONFINITE_LOSS', 'the loss', loss, farthest);
+  requireFinite('NONFINITE_GRADIENT', 'the norm of the gradient', gradientNorm, farthest);
   const tokens = logprobs.length;
   return {
     loss,
@@ -212,18 +212,22 @@ export async function readStatistics(
   };
 }
 
-function requireFinite(code: string, what: string, value: number, drift: Drift): void {
+function requireFinite(code: string, what: string, value: number, farthest: () => string): void {
   if (Number.isFinite(value)) return;
   throw new IsogymError(
     code,
-    `expected ${what} to be finite, found ${value}; every logprob is finite, the largest |ratio − 1| is ${drift.maxRatioDeviation}`,
-    { hint: 'Lower the learning rate, or check the advantages and the gradients of the model.' },
+    `expected ${what} to be finite, found ${value}; every logprob is finite, farthest from its recorded one is ${farthest()}`,
+    {
+      hint: 'Lower the learning rate; if the ratio there is near 1, look at the advantages and the gradients of the model.',
+    },
   );
 }
 
-function driftOf(logprobs: Float32Array, batches: readonly Batch[], objective: Objective): Drift {
+/** @returns also, in words, the token with the largest |ratio − 1|. @throws NONFINITE_LOGPROB */
+function driftOf(logprobs: Float32Array, batches: readonly Batch[], objective: Objective) {
   const { clipLow, clipHigh } = objective.kind === 'policy' ? objective : { clipLow: 0, clipHigh: 0 };
   let [at, sum, most, clipped, kl] = [0, 0, 0, 0, 0];
+  let farthest = () => '';
   for (const batch of batches) {
     for (let n = 0; n < batch.targets.length; n++, at++) {
       const logprob = logprobs[at] ?? Number.NaN;
@@ -232,12 +236,16 @@ function driftOf(logprobs: Float32Array, batches: readonly Batch[], objective: O
       const ratio = Math.exp(logRatio);
       const advantage = batch.advantages[n] ?? 0;
       sum += ratio;
-      most = Math.max(most, Math.abs(ratio - 1));
       kl += ratio - 1 - logRatio;
       if ((advantage > 0 && ratio > 1 + clipHigh) || (advantage < 0 && ratio < 1 - clipLow)) clipped++;
+      if (Math.abs(ratio - 1) >= most) {
+        most = Math.abs(ratio - 1);
+        farthest = () => `${locate(batch, n)}, ratio ${ratio}`;
+      }
     }
   }
-  return { meanRatio: sum / at, maxRatioDeviation: most, clipFraction: clipped / at, kl: kl / at };
+  const drift: Drift = { meanRatio: sum / at, maxRatioDeviation: most, clipFraction: clipped / at, kl: kl / at };
+  return { drift, farthest };
 }
 
 function nonfinite(batch: Batch, n: number, logprob: number): IsogymError {

@@ -96,7 +96,10 @@ describe('the bound', () => {
   });
 
   it('case 02: |A| ≤ √(G − 1) for any rewards (property)', () => {
-    const scores = fc.array(fc.double({ noNaN: true, min: -1e6, max: 1e6 }), { minLength: 2, maxLength: 16 });
+    const scores = fc.array(
+      fc.oneof(fc.double({ noNaN: true, min: -1e6, max: 1e6 }), fc.integer({ min: -9, max: 9 })),
+      { minLength: 2, maxLength: 16 },
+    );
     const nearlyEqual = fc
       .tuple(
         fc.double({ noNaN: true, min: -10, max: 10 }),

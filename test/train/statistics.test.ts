@@ -18,6 +18,11 @@ describe('moments', () => {
     expect(median([10, 9, 1])).toBe(9);
   });
 
+  it('take back the rounding of the sum: three times 0.1 has mean 0.1', () => {
+    expect((0.1 + 0.1 + 0.1) / 3).not.toBe(0.1);
+    expect(mean([0.1, 0.1, 0.1])).toBe(0.1);
+  });
+
   it('keep the deviation of small differences on a large offset, where the one-pass formula loses it', () => {
     expect(populationDeviation([1e9 + 4, 1e9 + 7, 1e9 + 13, 1e9 + 16])).toBeCloseTo(Math.sqrt(22.5), 12);
   });

@@ -240,6 +240,19 @@ describe('trainStep', () => {
     expect(values(state.weights).table).not.toEqual(before.table);
   });
 
+  it('adds entropy bonus and KL penalty to the loss with their coefficients, by the batch’s denominator', async () => {
+    const state = initialState(fresh());
+    const reference = fresh('reference');
+    const batch = pack(rollOut(state.weights, 12, true), true, 'episodes');
+    const bare = { ...POLICY, entropyCoefficient: 0, klCoefficient: 0 };
+    const plain = (await stepOn(state, [batch], bare, reference)).statistics;
+    const both = (await stepOn(state, [batch], { ...bare, entropyCoefficient: 0.3, klCoefficient: 0.7 }, reference))
+      .statistics;
+    const added = ((0.7 * plain.referenceKl! - 0.3 * plain.entropy) * plain.tokens) / batch.denominator;
+    expect(both.loss).toBeCloseTo(plain.loss + added, 4);
+    expect(Math.abs(added)).toBeGreaterThan(0.1);
+  });
+
   it('makes what was rewarded more probable: the bandit’s better arm', async () => {
     let state = initialState({ ...fresh(), table: tf.zeros([VOCABULARY, VOCABULARY]) });
     const arm = (id: number) =>
@@ -368,6 +381,9 @@ describe('readStatistics', () => {
       advantages: new Map([['e', Float64Array.of(-1)]]),
       denominator: 'tokens',
     });
-    await expect(stepOn(state, [batch], off)).rejects.toMatchObject({ code: 'NONFINITE_LOSS' });
+    await expect(stepOn(state, [batch], off)).rejects.toMatchObject({
+      code: 'NONFINITE_LOSS',
+      message: expect.stringContaining('farthest from its recorded one is episode e, segment 0, position 1, ratio'),
+    });
   });
 });
