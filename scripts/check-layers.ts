@@ -11,7 +11,7 @@ const LAYERS: Readonly<Record<string, { readonly values: readonly string[]; read
   records: { values: [] },
   policy: { values: [], types: ['env'] },
   env: { values: ['policy'] },
-  verifiers: { values: ['env/sandbox'], types: [] },
+  verifiers: { values: ['env/sandbox'], types: ['env/environment.ts'] },
   train: { values: ['env', 'policy', 'verifiers'] },
   io: { values: ['train/config.ts'], types: ['train'] },
   exercises: { values: ['env', 'policy', 'verifiers', 'train', 'io'] },
@@ -19,7 +19,7 @@ const LAYERS: Readonly<Record<string, { readonly values: readonly string[]; read
 };
 
 /** The files of src/train that touch disk, clock and process on behalf of the pure ones. */
-const SHELL = ['src/train/run.ts', 'src/train/rig.ts'];
+const SHELL = ['src/train/run.ts', 'src/train/rig.ts', 'src/train/index.ts'];
 
 const BANNED = [
   /\bMath\s*\.\s*random\b/g,
