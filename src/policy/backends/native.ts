@@ -3,61 +3,52 @@ import { existsSync, readdirSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import * as tf from '@tensorflow/tfjs';
+import { messageOf } from '../../records/errors.ts';
 import { Unavailable } from './backend.ts';
 
 const require = createRequire(import.meta.url);
 const PACKAGES = ['@tensorflow/tfjs-node-gpu', '@tensorflow/tfjs-node'] as const;
 
-type Binding = { readonly packageName: string; readonly gpu: boolean };
+interface Binding {
+  readonly packageName: string;
+  readonly gpu: boolean;
+}
+
 let loaded: Promise<Binding> | undefined;
 
 /**
- * Loads the first of the two packages whose addon file exists; once per process, as a second libtensorflow cannot be loaded beside the first.
+ * Loads the first of the two packages whose addon file exists. Once per process, with the GPU hidden or not as the first call says:
+ * a second libtensorflow cannot be loaded beside the first.
  * @throws Unavailable
  */
-export function loadBinding(): Promise<Binding> {
-  loaded ??= load();
+export function loadBinding({ hideGpu }: { readonly hideGpu: boolean }): Promise<Binding> {
+  loaded ??= load(hideGpu);
   return loaded;
 }
 
-/** Hides every GPU from an addon that is not loaded yet. */
-export function hideGpu(): void {
-  if (loaded === undefined) process.env.CUDA_VISIBLE_DEVICES = '-1';
-}
-
-async function load(): Promise<Binding> {
-  const reasons: string[] = [];
-  for (const name of PACKAGES) {
-    const folder = packageFolder(name);
-    if (folder === undefined) {
-      reasons.push(`${name} is not installed`);
-      continue;
-    }
-    if (!hasAddon(folder)) {
-      reasons.push(`${name} is installed without its compiled addon (lib/napi-v*/tfjs_binding.node)`);
-      continue;
-    }
-    prepare();
-    // The addon's JavaScript sets its platform and its backend as it loads.
-    const warn = console.warn;
-    console.warn = (...args: unknown[]) => {
-      if (!/Platform node has already been set|was already registered|is already registered/.test(String(args[0])))
-        warn(...args);
-    };
-    try {
-      await import(name);
-    } catch (error) {
-      throw new Unavailable(`${name} does not load: ${firstLine(error)}`);
-    } finally {
-      console.warn = warn;
-    }
-    const backend = tf.findBackend('tensorflow') as unknown as { isUsingGpuDevice?: boolean } | null;
-    return { packageName: name, gpu: backend?.isUsingGpuDevice === true };
+async function load(hideGpu: boolean): Promise<Binding> {
+  const found = PACKAGES.map((name) => ({ name, folder: packageFolder(name) }));
+  const [ready] = found.filter(({ folder }) => folder !== undefined && hasAddon(folder));
+  if (ready === undefined) {
+    const [installed] = found.filter(({ folder }) => folder !== undefined);
+    throw new Unavailable(
+      installed === undefined
+        ? `${PACKAGES[0]} is not installed`
+        : `${installed.name} is installed without its compiled addon`,
+      'docs/backends.md tells how the addon is built',
+    );
   }
-  throw new Unavailable(
-    reasons.join('; '),
-    'the addon is not built at install time; docs/backends.md describes how a GPU is set up',
-  );
+  prepare(hideGpu);
+  const restore = muteRegistration();
+  try {
+    await import(ready.name);
+  } catch (error) {
+    throw new Unavailable(`${ready.name} does not load: ${messageOf(error).split('\n')[0]}`);
+  } finally {
+    restore();
+  }
+  const backend = tf.findBackend('tensorflow') as unknown as { readonly isUsingGpuDevice: boolean };
+  return { packageName: ready.name, gpu: backend.isUsingGpuDevice };
 }
 
 function packageFolder(name: string): string | undefined {
@@ -74,7 +65,8 @@ function hasAddon(folder: string): boolean {
 }
 
 /** Before the addon loads: TensorFlow reads its environment once, and tfjs-node calls two functions that Node 24 no longer has. */
-function prepare(): void {
+function prepare(hideGpu: boolean): void {
+  if (hideGpu) process.env.CUDA_VISIBLE_DEVICES = '-1';
   process.env.TF_CPP_MIN_LOG_LEVEL ??= '2';
   // With oneDNN a small matMul costs 190 µs instead of 24; it concerns only what runs on the CPU.
   process.env.TF_ENABLE_ONEDNN_OPTS ??= '0';
@@ -83,6 +75,13 @@ function prepare(): void {
   util.isArray ??= Array.isArray;
 }
 
-function firstLine(error: unknown): string {
-  return (error instanceof Error ? error.message : String(error)).split('\n')[0] ?? '';
+/** The addon's JavaScript registers again what tfjs has registered, and tfjs warns of each; other warnings pass. */
+function muteRegistration(): () => void {
+  const { warn } = console;
+  console.warn = (...args: unknown[]) => {
+    if (!/has already been set|already registered/.test(String(args[0]))) warn(...args);
+  };
+  return () => {
+    console.warn = warn;
+  };
 }

@@ -1,9 +1,9 @@
 /** @module Chooses the tensor backend: the first that really works, with a reason for each better one that does not. */
 import { cpus } from 'node:os';
 import * as tf from '@tensorflow/tfjs';
-import { IsogymError } from '../../records/errors.ts';
+import { IsogymError, messageOf } from '../../records/errors.ts';
 import { BACKENDS, type Backend, type BackendName, type PassedOver, Unavailable } from './backend.ts';
-import { hideGpu, loadBinding } from './native.ts';
+import { loadBinding } from './native.ts';
 import { prove } from './proof.ts';
 import { loadWasm } from './wasm/load.ts';
 import { loadWebgpu } from './webgpu.ts';
@@ -13,13 +13,13 @@ export type { Backend, BackendName, PassedOver } from './backend.ts';
 /** How a backend is brought up: sets it on the engine and says its device. */
 const START: Record<BackendName, () => Promise<string>> = {
   cuda: async () => {
-    const { packageName, gpu } = await loadBinding();
+    const { packageName, gpu } = await loadBinding({ hideGpu: false });
     if (!gpu) throw new Unavailable(`${packageName} loads, and TensorFlow finds no GPU device`);
     await tf.setBackend('tensorflow');
     return `GPU through ${packageName}`;
   },
   native: async () => {
-    const { packageName, gpu } = await loadBinding();
+    const { packageName, gpu } = await loadBinding({ hideGpu: true });
     if (gpu) throw new Unavailable('the addon is loaded with the GPU in this process: it is the backend cuda');
     await tf.setBackend('tensorflow');
     return `${cpuModel()} through ${packageName}`;
@@ -63,7 +63,6 @@ export function selectBackend(wanted: 'auto' | BackendName): Promise<Backend> {
 }
 
 async function select(wanted: 'auto' | BackendName): Promise<Backend> {
-  if (wanted === 'native') hideGpu();
   const passedOver: PassedOver[] = [];
   let cause: unknown;
   for (const name of wanted === 'auto' ? BACKENDS : [wanted]) {
@@ -77,15 +76,14 @@ async function select(wanted: 'auto' | BackendName): Promise<Backend> {
   throw unavailable(wanted, passedOver, cause);
 }
 
-function unavailable(wanted: string, passedOver: readonly PassedOver[], cause: unknown): IsogymError {
-  const hint = cause instanceof Unavailable ? cause.hint : undefined;
-  return new IsogymError(
-    'BACKEND_UNAVAILABLE',
-    wanted === 'auto'
-      ? `no backend works here: ${passedOver.map((p) => `${p.backend}: ${p.reason}`).join('; ')}`
-      : `backend ${wanted} does not work here: ${passedOver[0]?.reason ?? 'unknown'}`,
-    { hint: `${hint === undefined ? '' : `${hint}; `}backend: auto takes the best one that works here`, cause },
-  );
+function unavailable(wanted: 'auto' | BackendName, passedOver: readonly PassedOver[], cause: unknown): IsogymError {
+  const reasons = passedOver.map(({ backend, reason }) => `${backend}: ${reason}`).join('; ');
+  const message =
+    wanted === 'auto' ? `no backend works here: ${reasons}` : `expected backend ${wanted} to work, found ${reasons}`;
+  return new IsogymError('BACKEND_UNAVAILABLE', message, {
+    hint: 'backend: auto takes the best that works here',
+    cause,
+  });
 }
 
 export interface ProbedBackend {
@@ -114,8 +112,10 @@ export function probeBackends(): Promise<readonly ProbedBackend[]> {
   });
 }
 
+/** The reason and what to do, in one line. */
 function reasonOf(error: unknown): string {
-  return (error instanceof Error ? error.message : String(error)).split('\n')[0] ?? '';
+  const reason = messageOf(error).split('\n')[0] ?? '';
+  return error instanceof Unavailable && error.hint !== undefined ? `${reason}: ${error.hint}` : reason;
 }
 
 function cpuModel(): string {
