@@ -1,7 +1,7 @@
 /** @module Finding an environment: a built-in name, or a module of the user's own. */
 import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { inputError, messageOf } from '../records/errors.ts';
+import { IsogymError, inputError, messageOf } from '../records/errors.ts';
 import { nearest } from '../records/nearest.ts';
 import type { Environment } from './environment.ts';
 import { resolveModule } from './sandbox/bundle.ts';
@@ -28,7 +28,10 @@ export async function importEnvironment(url: string): Promise<Environment> {
   try {
     module = (await import(url)) as typeof module;
   } catch (cause) {
-    throw inputError('ENVIRONMENT_BROKEN', `${url} cannot be imported: ${messageOf(cause)}`);
+    throw new IsogymError('ENVIRONMENT_BROKEN', `${url} cannot be imported: ${messageOf(cause)}`, {
+      cause,
+      exitCode: 2,
+    });
   }
   const found = module.default as Partial<Environment> | null | undefined;
   if (typeof found !== 'object' || found === null || !(found.world instanceof URL) || found.limits === undefined) {

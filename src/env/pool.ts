@@ -23,7 +23,7 @@ export class RolloutPool implements RolloutEngine {
   readonly #threads: Piscina;
   readonly #inside: Inside;
   readonly #workers: number;
-  /** The run before. One run has all workers: two whose episodes wait for each other could otherwise each hold half of them. */
+  /** The run before. Runs follow each other, so that a token policy is never asked by two at once. */
   #last: Promise<unknown> = Promise.resolve();
 
   private constructor(threads: Piscina, inside: Inside, workers: number) {

@@ -22,7 +22,8 @@ beforeAll(async () => {
   toyLookup = (await loadEnvironment('toy-lookup', '.')).environment;
   trialEnvironment = (await loadEnvironment(TRIAL, '.')).environment;
   alone = await RolloutRunner.create({ environment: TOY_LOOKUP, options: {} });
-  for (const workers of [1, 2, 4]) toy.push(await RolloutPool.start({ environment: TOY_LOOKUP, options: {}, workers }));
+  for (const workers of [1, 2, 4])
+    toy.push(await RolloutPool.start({ environment: TOY_LOOKUP, options: {}, reset: 'state', workers }));
   trial = await RolloutPool.start({ environment: TRIAL, options: {}, workers: 2 });
 }, 60_000);
 afterAll(() => Promise.all([alone.close(), trial.close(), ...toy.map((pool) => pool.close())]));
@@ -81,6 +82,34 @@ describe('the number of workers', () => {
     const together = requests.flatMap((some) => kinds().map((policy) => toy[1]!.run(some, policy)));
     expect((await Promise.all(together)).map(bytes)).toEqual(expected);
   }, 30_000);
+
+  it('runs begun at once follow each other: a token policy is asked by one at a time', async () => {
+    // The first worker's half of the long run answers at once, so that this worker is free while the other one goes on.
+    const tokenizer = new Tokenizer([]);
+    const requests = requestsOf(trialEnvironment, 9);
+    const [long, short] = [requests.slice(0, 8), requests.slice(8)];
+    const ending = new Set(long.slice(0, 4).map(({ id }) => id));
+    const rounds = new Map<string, number>();
+    const asked: string[] = [];
+    const policy: TokenPolicy = {
+      name: 'lasting',
+      version: 1,
+      async generate(batch) {
+        asked.push(...batch.map(({ episodeId }) => episodeId));
+        return batch.map(({ episodeId }) => {
+          const round = rounds.get(episodeId) ?? 0;
+          rounds.set(episodeId, round + 1);
+          const text = ending.has(episodeId) || round === 7 ? '{"final":"ok"}' : '{"tool":"dice","args":{}}';
+          return { ids: [...tokenizer.encode(text), tokenizer.end], logprobs: null, cutOff: false };
+        });
+      },
+      release: () => {},
+    };
+    await Promise.all([long, short].map((some) => trial.run(some, { kind: 'tokens', policy })));
+    const first = asked.indexOf(short[0]!.id);
+    expect(first).toBe(4 + 4 * 8);
+    expect(new Set(asked.slice(first))).toEqual(new Set([short[0]!.id]));
+  });
 });
 
 describe('what crosses to a worker', () => {
@@ -164,6 +193,18 @@ describe('interruptions', () => {
       expect(episodes).toHaveLength(40);
       expect(new Set(episodes.map(({ stop }) => stop))).toEqual(new Set(['cancelled']));
     }
+  });
+
+  it('in the midst of episodes that act in the workers: those that have ended are kept, the rest is cancelled', async () => {
+    const abort = new AbortController();
+    const requests = requestsOf(trialEnvironment, 400);
+    const running = trial.run(requests, scripted('endless'), abort.signal);
+    setImmediate(() => abort.abort());
+    const episodes = await running;
+    expect(episodes.map(({ id }) => id)).toEqual(requests.map(({ id }) => id));
+    const stops = new Set(episodes.map(({ stop }) => stop));
+    expect(stops).toContain('cancelled');
+    for (const stop of stops) expect(['cancelled', 'max-steps']).toContain(stop);
   });
 
   it('in the midst of a token policy: what has ended is kept, the rest is cancelled, and the pool serves on', async () => {
