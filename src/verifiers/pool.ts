@@ -32,8 +32,8 @@ export class VerifierPool implements VerifierEngine {
    * @throws VERIFIER_BROKEN | MODULE_NOT_FOUND | BUNDLE_FAILED | VERIFIER_POOL_FAILED
    */
   static async start(o: { readonly verifier: string; readonly workers: number }): Promise<VerifierPool> {
-    const { source, range, success, timeoutMs, memoryMiB } = await importVerifier(o.verifier);
-    const judge = { range, success, timeoutMs, memoryMiB };
+    const { source, range, success, timeoutMs, memoryMiB, reset } = await importVerifier(o.verifier);
+    const judge = { range, success, timeoutMs, memoryMiB, reset };
     const pool = new VerifierPool({ judge, script: await bundle(source) }, o.workers);
     try {
       await pool.#run([]);

@@ -1,4 +1,4 @@
-/** @module Scoring: runs a verifier's code in an isolate of its own, a fresh context for each score. What it cannot score is unscored, never 0. */
+/** @module Scoring: runs a verifier's code in an isolate of its own. What it cannot score is unscored, never 0. */
 import { bundle } from '../env/sandbox/bundle.ts';
 import { type Realm, RealmPool } from '../env/sandbox/realm.ts';
 import { messageOf } from '../records/errors.ts';
@@ -14,7 +14,7 @@ export interface VerifierEngine {
 }
 
 /** The parts of a verifier that score: plain data, so that it crosses to a worker. */
-export type Judge = Pick<Verifier, 'range' | 'success' | 'timeoutMs' | 'memoryMiB'>;
+export type Judge = Pick<Verifier, 'range' | 'success' | 'timeoutMs' | 'memoryMiB' | 'reset'>;
 
 /** A score that is no score, with its reason. */
 export function unscored(reason: string): Score {
@@ -29,7 +29,7 @@ export class VerifierRunner implements VerifierEngine {
   /** @param script what `bundle` made of the module behind `Verifier.source` */
   constructor(judge: Judge, script: string) {
     this.#judge = judge;
-    this.#realms = new RealmPool({ script, reset: 'context', memoryMiB: judge.memoryMiB });
+    this.#realms = new RealmPool({ script, reset: judge.reset, memoryMiB: judge.memoryMiB });
   }
 
   /** @throws MODULE_NOT_FOUND | BUNDLE_FAILED | ISOLATED_VM_UNSAFE | ISOLATED_VM_MISSING */
@@ -64,7 +64,7 @@ export class VerifierRunner implements VerifierEngine {
       return unscored(`the verifier cannot be run: ${messageOf(error)}`);
     }
     const outcome = realm.run('score', json, input.taskId, this.#judge.timeoutMs);
-    this.#realms.give(realm, false);
+    this.#realms.give(realm, true);
     switch (outcome.status) {
       case 'ok':
         return verdict(JSON.parse(outcome.text) as Verdict, this.#judge, rule.ends === 'terminated');

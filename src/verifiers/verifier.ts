@@ -1,4 +1,5 @@
 /** @module How an episode is judged: held out and read-only. A verifier's code runs in an isolate of its own, after the episode has ended. */
+import type { ResetLevel } from '../env/environment.ts';
 import type { Json } from '../records/json.ts';
 import type { Episode, Step } from '../records/trajectory.ts';
 
@@ -26,11 +27,21 @@ export interface Verifier {
   readonly success: number;
   readonly timeoutMs: number;
   readonly memoryMiB: number;
+  /** How thoroughly its world is renewed between scores. `state` is for code that keeps nothing from one call to the next. */
+  readonly reset: ResetLevel;
   /** A final answer that is wrong for every task; one episode ending with it is scored in every batch, and a verifier that passes it stops the run. */
   readonly canary: string;
 }
 
-/** Fills the defaults: range [0, 1], success at 1, 1000 ms, 32 MiB, a canary that no task expects. */
+/** Fills the defaults: range [0, 1], success at 1, 1000 ms, 32 MiB, a fresh context for each score, a canary that no task expects. */
 export function defineVerifier(definition: Pick<Verifier, 'name' | 'source'> & Partial<Verifier>): Verifier {
-  return { range: [0, 1], success: 1, timeoutMs: 1000, memoryMiB: 32, canary: '\u0000canary\u0000', ...definition };
+  return {
+    range: [0, 1],
+    success: 1,
+    timeoutMs: 1000,
+    memoryMiB: 32,
+    reset: 'context',
+    canary: '\u0000canary\u0000',
+    ...definition,
+  };
 }

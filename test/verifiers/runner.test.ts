@@ -11,7 +11,7 @@ afterEach(() => {
 
 function runnerOf(verify: string, judge: Partial<Judge> = {}): VerifierRunner {
   const runner = new VerifierRunner(
-    { range: [0, 1], success: 1, timeoutMs: 5000, memoryMiB: 32, ...judge },
+    { range: [0, 1], success: 1, timeoutMs: 5000, memoryMiB: 32, reset: 'context', ...judge },
     program(verify),
   );
   runners.push(runner);

@@ -1,0 +1,83 @@
+/** @module One run of the exercise, all in the calling thread: tabular REINFORCE from scratch at one penalty with one seed. A worker of the exercise's pool. */
+import { importEnvironment } from '../../env/load.ts';
+import { RolloutRunner } from '../../env/rollout-runner.ts';
+import { moduleUrl } from '../../io/modules.ts';
+import { selectBackend } from '../../policy/backends/select.ts';
+import { deriveSeed, generator } from '../../records/random.ts';
+import { agentOf } from '../../train/agent.ts';
+import type { Config } from '../../train/config.ts';
+import { evaluate } from '../../train/evaluate.ts';
+import { Learner } from '../../train/learner.ts';
+import { reinforce } from '../../train/loop.ts';
+import { mean } from '../../train/statistics.ts';
+import { buildTaskSet } from '../../train/task-set.ts';
+import { importVerifier } from '../../verifiers/load.ts';
+import { VerifierRunner } from '../../verifiers/runner.ts';
+import { type Behaviour, behaviourOf } from './behaviour.ts';
+
+/** What one run learnt, on the held-out tasks, acting as in training (sampled): the greedy policy would hide what it has not given up. */
+export interface Learnt {
+  readonly seed: number;
+  readonly return: number;
+  readonly success: number;
+  /** Share of the held-out episodes that did each. */
+  readonly shares: Readonly<Partial<Record<Behaviour, number>>>;
+  /** What most of them did. */
+  readonly behaviour: Behaviour;
+}
+
+export default async function learn(config: Config): Promise<Learnt> {
+  await selectBackend('cpu');
+  const environmentUrl = moduleUrl('environment', config.environment.module).href;
+  const environment = await importEnvironment(environmentUrl);
+  const verifier = await importVerifier(moduleUrl('verifier', config.verifier.module).href);
+  const options = environment.options.parse(config.environment.options);
+  const { reset } = config.environment;
+  const rollouts = await RolloutRunner.create({ environment: environmentUrl, options, ...(reset && { reset }) });
+  const verifiers = await VerifierRunner.create(verifier);
+  const agent = agentOf(config.policy, environment);
+  const tasks = buildTaskSet(environment, options, config.tasks);
+  const seed = String(config.seed);
+  const learner = new Learner(
+    agent.model,
+    {
+      algorithm: config.algorithm,
+      optimizer: config.optimizer,
+      temperature: agent.temperature,
+      microTokens: config.batch.microTokens,
+    },
+    { weights: agent.model.init(generator(deriveSeed(seed, 'init'))) },
+  );
+  const rig = { rollouts, verifiers, verifier, stepPenalty: config.reward.stepPenalty };
+  try {
+    await reinforce({
+      config,
+      rig,
+      agent,
+      learner,
+      tasks: tasks.train,
+      from: 0,
+      now: () => 0,
+      commit: () => undefined,
+    });
+    const policy = await agent.policy(learner.weights, learner.version, 'sampled');
+    const heldOut = tasks.heldOut.slice(0, config.evaluation.tasks);
+    const { evaluation, trajectories } = await evaluate(rig, heldOut, policy, 'sampled', seed);
+    const counts = new Map<Behaviour, number>();
+    for (const trajectory of trajectories) {
+      const behaviour = behaviourOf(trajectory);
+      counts.set(behaviour, (counts.get(behaviour) ?? 0) + 1);
+    }
+    const ranked = [...counts].sort(([, a], [, b]) => b - a);
+    return {
+      seed: config.seed,
+      return: mean(evaluation.outcomes.map((o) => o.return)),
+      success: mean(evaluation.outcomes.map((o) => Number(o.success))),
+      shares: Object.fromEntries(ranked.map(([behaviour, count]) => [behaviour, count / trajectories.length])),
+      behaviour: ranked[0]?.[0] ?? 'other',
+    };
+  } finally {
+    learner.dispose();
+    await Promise.all([rollouts.close(), verifiers.close()]);
+  }
+}
