@@ -64,15 +64,15 @@ function hasAddon(folder: string): boolean {
   return existsSync(lib) && readdirSync(lib).some((napi) => existsSync(join(lib, napi, 'tfjs_binding.node')));
 }
 
-/** Before the addon loads: TensorFlow reads its environment once, and tfjs-node calls two functions that Node 24 no longer has. */
+/** Before the addon loads: TensorFlow reads its environment once, and tfjs-node calls two functions that Node 22 warns of and Node 24 no longer has. */
 function prepare(hideGpu: boolean): void {
   if (hideGpu) process.env.CUDA_VISIBLE_DEVICES = '-1';
   process.env.TF_CPP_MIN_LOG_LEVEL ??= '2';
   // With oneDNN a small matMul costs 190 µs instead of 24; it concerns only what runs on the CPU.
   process.env.TF_ENABLE_ONEDNN_OPTS ??= '0';
   const util = require('node:util') as Record<string, unknown>;
-  util.isNullOrUndefined ??= (x: unknown) => x === null || x === undefined;
-  util.isArray ??= Array.isArray;
+  util.isNullOrUndefined = (x: unknown) => x === null || x === undefined;
+  util.isArray = Array.isArray;
 }
 
 /** The addon's JavaScript registers again what tfjs has registered, and tfjs warns of each; other warnings pass. */

@@ -115,7 +115,7 @@ export function probeBackends(): Promise<readonly ProbedBackend[]> {
 /** The reason and what to do, in one line. */
 function reasonOf(error: unknown): string {
   const reason = messageOf(error).split('\n')[0] ?? '';
-  return error instanceof Unavailable && error.hint !== undefined ? `${reason}: ${error.hint}` : reason;
+  return error instanceof Unavailable && error.hint !== undefined ? `${reason} (${error.hint})` : reason;
 }
 
 function cpuModel(): string {

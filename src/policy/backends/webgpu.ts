@@ -8,7 +8,7 @@ const PACKAGES = ['webgpu', '@tensorflow/tfjs-backend-webgpu'] as const;
 
 interface Dawn {
   readonly globals: Record<string, unknown>;
-  create(options: readonly string[]): unknown;
+  create(options: readonly string[]): { requestAdapter(): Promise<object | null> };
 }
 
 let loaded: Promise<void> | undefined;
@@ -20,19 +20,22 @@ let loaded: Promise<void> | undefined;
 export async function loadWebgpu(): Promise<string> {
   const missing = PACKAGES.filter((name) => !installed(name));
   if (missing.length > 0) {
-    throw new Unavailable(`not installed: ${missing.join(', ')}`, `npm install ${missing.join(' ')}`);
+    throw new Unavailable(`${missing.join(' and ')} not installed`, `npm install ${missing.join(' ')}`);
   }
   loaded ??= load();
   await loaded;
-  if (!(await tf.setBackend('webgpu'))) throw new Unavailable('no WebGPU adapter was found');
+  await tf.setBackend('webgpu');
   return 'GPU through WebGPU (Dawn)';
 }
 
 async function load(): Promise<void> {
   const [dawn, kernels] = PACKAGES;
   const { globals, create } = (await import(dawn)) as Dawn;
+  const gpu = create([]);
+  // tfjs would print a stack trace where there is none.
+  if ((await gpu.requestAdapter()) === null) throw new Unavailable('no WebGPU adapter was found');
   Object.assign(globalThis, globals);
-  Object.defineProperty(globalThis.navigator, 'gpu', { value: create([]), configurable: true });
+  Object.defineProperty(globalThis.navigator, 'gpu', { value: gpu, configurable: true });
   await import(kernels);
 }
 

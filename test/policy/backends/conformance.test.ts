@@ -80,6 +80,17 @@ describe('wasm computes what cpu does, value and gradients', () => {
   });
 });
 
+test('an index that is out of range is an error and leaves nothing behind', async () => {
+  await selectBackend('wasm');
+  const [x, below, above] = [tf.zeros([3, 2]), tf.tensor1d([0, -1], 'int32'), tf.tensor1d([3], 'int32')];
+  const buffers = tf.backend().numDataIds();
+  for (const indices of [below, above]) {
+    expect(() => tf.gather(x, indices)).toThrow(/expected indices within \[0, 3\), found (-1|3)/);
+  }
+  expect(tf.backend().numDataIds()).toBe(buffers);
+  tf.dispose([x, below, above]);
+});
+
 /** Names of the kernels that `work` runs on the backend that is set. */
 async function kernelsOf(work: () => Promise<void>): Promise<Set<string>> {
   const { kernelNames } = await tf.profile(async () => {

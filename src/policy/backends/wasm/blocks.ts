@@ -50,27 +50,33 @@ export function gather(
     axis,
     attrs.batchDims,
   );
+  const ids = atBits(backend, indices, 2);
+  checkIndices(backend.wasm.HEAP32, ids, sizeOf(indices.shape), info.dimSize);
   const out = backend.makeOutput(info.outputShape, x.dtype);
   const { heap, shift } = bitsOf(backend, x.dtype);
+  const { HEAP32 } = backend.wasm;
   const count = info.batchSize === 0 ? 0 : sizeOf(indices.shape) / info.batchSize;
-  const ids = backend.wasm.HEAP32;
-  const idsAt = atBits(backend, indices, 2);
   const xAt = atBits(backend, x, shift);
   let to = atBits(backend, out, shift);
   for (let batch = 0; batch < info.batchSize; batch++) {
     for (let outer = 0; outer < info.outerSize; outer++) {
       const rows = xAt + (batch * info.outerSize + outer) * info.dimSize * info.sliceSize;
       for (let i = 0; i < count; i++) {
-        const id = ids[idsAt + batch * count + i] as number;
-        if (id < 0 || id >= info.dimSize) {
-          throw new Error(`gather: index ${id} is not within [0, ${info.dimSize - 1}]`);
-        }
+        const id = HEAP32[ids + batch * count + i] as number;
         copyBlocks(heap, rows + id * info.sliceSize, 0, to, 0, info.sliceSize, 1);
         to += info.sliceSize;
       }
     }
   }
   return out;
+}
+
+/** Before anything is allocated that an error would leave behind. */
+function checkIndices(heap: Int32Array, from: number, count: number, below: number): void {
+  for (let i = 0; i < count; i++) {
+    const index = heap[from + i] as number;
+    if (index < 0 || index >= below) throw new Error(`gather: expected indices within [0, ${below}), found ${index}`);
+  }
 }
 
 /** The stock kernel makes two views for each block: slow where the blocks are short. */
