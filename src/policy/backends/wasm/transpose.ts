@@ -1,4 +1,4 @@
-/** @module Matrices transposed on the heap, and the Transpose kernel for the permutations that come down to that. */
+/** @module One matrix transposed on the heap, for the products that need it. */
 
 /**
  * heap[to + j·rows + i] = heap[from + i·columns + j], four bytes each. Eight rows at a time: 1.2 ns an element, where the
