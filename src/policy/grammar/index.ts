@@ -31,15 +31,14 @@ export function actionGrammar(
         text('}'),
       );
     }
-    const [parameter, ...more] = Object.entries(parameters.shape);
-    if (parameter === undefined || more.length > 0 || name === 'answer') {
+    if (name === 'answer') {
       throw inputError(
         'GRAMMAR_UNSUPPORTED',
-        `${place}: the compact format takes tools of one parameter that are not called answer, found ${name}(${Object.keys(parameters.shape).join(', ')})`,
-        "Use format: 'json'.",
+        'a tool called "answer": in the compact format that is the final answer',
+        "Rename it, or use format: 'json'.",
       );
     }
-    return languages.sequence(text(`${name} `), values.bare(parameter[1], `${place}.${parameter[0]}`));
+    return languages.sequence(text(`${name} `), values.only(parameters, place));
   });
   const final =
     format === 'json'

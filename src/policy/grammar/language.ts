@@ -115,18 +115,24 @@ export class Languages {
         return language.ranges.some(([low, high]) => low <= symbol && symbol <= high) ? this.epsilon : this.empty;
       case 'sequence': {
         const { first, rest } = language;
-        const stepped = this.#pair(this.step(first, symbol), rest);
+        const stepped = this.#each(this.step(first, symbol), rest);
         return first.nullable ? this.choice(stepped, this.step(rest, symbol)) : stepped;
       }
       case 'choice':
         return this.choice(...language.options.map((option) => this.step(option, symbol)));
       case 'repeat': {
         const { body, min, max } = language;
-        return this.#pair(this.step(body, symbol), this.repeat(body, Math.max(min - 1, 0), max - 1));
+        return this.#each(this.step(body, symbol), this.repeat(body, Math.max(min - 1, 0), max - 1));
       }
       case 'behaviour':
         return language.step(symbol);
     }
+  }
+
+  /** Each option by itself (partial derivatives, Antimirov 1996): a state is a set out of few terms, not one of many nestings of them. */
+  #each(first: Language, rest: Language): Language {
+    if (first.kind !== 'choice') return this.#pair(first, rest);
+    return this.choice(...first.options.map((option) => this.#pair(option, rest)));
   }
 
   #pair(first: Language, rest: Language): Language {

@@ -37,19 +37,27 @@ export class Values {
   }
 
   /**
-   * A string as it is, all else as JSON: what the compact format reads.
+   * The value of the only parameter: a string as it is, all else as JSON.
    * @throws GRAMMAR_UNSUPPORTED, also for a union with strings in it, whose texts could mean two things.
    */
-  bare(schema: Schema, place: string): Language {
-    if (!holds(schema, 'strings')) return this.json(schema, place);
+  only(parameters: z.ZodObject, place: string): Language {
+    refuseChecks(parameters, place);
+    const entries: [string, Schema][] = Object.entries(parameters.shape);
+    const [entry] = entries;
+    if (entry === undefined || entries.length > 1) {
+      return unsupported(place, `${entries.length} parameters in the compact format`, "exactly one, or format: 'json'");
+    }
+    const [key, schema] = entry;
+    const where = `${place}.${key}`;
+    if (!holds(schema, 'strings')) return this.json(schema, where);
     if (holds(schema, 'others') || defOf(schema).type === 'union') {
       unsupported(
-        place,
-        'a union with strings in it',
-        "in the compact format a string or something else; format: 'json' takes unions",
+        where,
+        'a union with strings in it in the compact format',
+        "a string or something else, or format: 'json'",
       );
     }
-    return this.text(schema, place);
+    return this.text(schema, where);
   }
 
   /** Strings as they are. @throws GRAMMAR_UNSUPPORTED, also where a value may be no string. */

@@ -2,11 +2,11 @@
  * @module The strings that a string schema admits, as bytes: bare UTF-8, or inside a JSON string as JSON.stringify writes it.
  * Only well-formed strings: a policy never writes a lone surrogate by itself (a literal in an enum may contain one).
  */
-import type { Language, Languages } from './language.ts';
+import type { Language, Languages, Range } from './language.ts';
 
 /** What a string has to satisfy, all of it. */
 export interface TextRules {
-  /** Its length in UTF-16 code units, as zod counts; `max` may be Infinity. */
+  /** Its length in code points, as zod counts since 4.6; `max` may be Infinity. */
   readonly min: number;
   readonly max: number;
   readonly patterns: readonly TextPattern[];
@@ -125,54 +125,46 @@ export class Texts {
     return false;
   }
 
+  /**
+   * One step for each class of characters that no pattern tells apart. Above U+FFFF a pattern without the u flag sees two code
+   * units, so a class there is a range of first ones times a range of second ones.
+   */
   #successors(text: Text): Edge[] {
-    const edges: { low: number; high: number; target: Text }[] = [];
-    const cuts = this.#cuts(text);
-    for (const [i, low] of cuts.entries()) {
-      if (low >= 0xd800 && low <= 0xdfff) continue;
-      const high = (cuts[i + 1] ?? 0x110000) - 1;
-      const target = this.#after(text, low);
-      const last = edges.at(-1);
-      if (target === undefined) continue;
-      if (last?.target === target && last.high === low - 1) last.high = high;
-      else edges.push({ low, high, target });
+    const edges: Edge[] = [];
+    const add = (low: number, high: number, target: Text | undefined) => target && edges.push({ low, high, target });
+    const cuts = text.patterns.map(({ language }) => this.#languages.cuts(language));
+    for (const [low, high] of [...split(0, 0xd7ff, cuts.flat()), ...split(0xe000, 0xffff, cuts.flat())]) {
+      add(low, high, this.#after(text, [low]));
     }
-    return edges;
-  }
-
-  /** Ascending code points such that all from one up to the next lead to the same state. */
-  #cuts(text: Text): readonly number[] {
-    const cuts = new Set([0, 0xd800, 0xe000, 0x10000]);
-    for (const { language, unicode } of text.patterns) {
-      const own = this.#languages.cuts(language);
-      if (unicode) {
-        for (const cut of own) if (cut < 0xd800 || (cut > 0xdfff && cut <= 0x10ffff)) cuts.add(cut);
-        continue;
-      }
-      for (const cut of own) if (cut < 0xd800 || (cut > 0xdfff && cut <= 0xffff)) cuts.add(cut);
-      const high = [0xd800, ...own.filter((cut) => cut > 0xd800 && cut < 0xdc00), 0xdc00];
-      for (const [i, from] of high.slice(0, -1).entries()) {
-        const inner = this.#languages.cuts(this.#languages.step(language, from));
-        const low = inner.filter((cut) => cut > 0xdc00 && cut <= 0xdfff);
-        const end = low.length === 0 ? from : (high[i + 1] as number) - 1;
-        for (let first = from; first <= end; first++) {
-          for (const second of [0xdc00, ...low]) cuts.add(0x10000 + (first - 0xd800) * 0x400 + second - 0xdc00);
-        }
+    const firsts = text.patterns.flatMap(({ unicode }, i) =>
+      unicode ? (cuts[i] ?? []).flatMap((cut) => [firstUnit(cut), firstUnit(cut) + 1]) : (cuts[i] ?? []),
+    );
+    for (const [first, lastFirst] of split(0xd800, 0xdbff, firsts)) {
+      const seconds = text.patterns.flatMap(({ language, unicode }, i) =>
+        unicode
+          ? (cuts[i] ?? []).filter((cut) => firstUnit(cut) === first).map(secondUnit)
+          : this.#languages.cuts(this.#languages.step(language, first)),
+      );
+      for (const [second, lastSecond] of split(0xdc00, 0xdfff, seconds)) {
+        const target = this.#after(text, [first, second]);
+        if (second === 0xdc00 && lastSecond === 0xdfff) add(pair(first, second), pair(lastFirst, lastSecond), target);
+        else for (let unit = first; unit <= lastFirst; unit++) add(pair(unit, second), pair(unit, lastSecond), target);
       }
     }
-    return [...cuts].sort((a, b) => a - b);
+    return merged(edges);
   }
 
-  #after(text: Text, code: number): Text | undefined {
-    const units = code > 0xffff ? [0xd800 + ((code - 0x10000) >> 10), 0xdc00 + ((code - 0x10000) & 0x3ff)] : [code];
-    if (text.max < units.length) return undefined;
+  #after(text: Text, units: readonly number[]): Text | undefined {
+    if (text.max === 0) return undefined;
+    const [first = 0, second] = units;
+    const points = second === undefined ? units : [pair(first, second)];
     const patterns: TextPattern[] = [];
     for (const { language, unicode } of text.patterns) {
-      const next = (unicode ? [code] : units).reduce((term, symbol) => this.#languages.step(term, symbol), language);
+      const next = (unicode ? points : units).reduce((term, symbol) => this.#languages.step(term, symbol), language);
       if (next === this.#languages.empty) return undefined;
       patterns.push({ language: next, unicode });
     }
-    return this.#text({ min: Math.max(text.min - units.length, 0), max: text.max - units.length, patterns });
+    return this.#text({ min: Math.max(text.min - 1, 0), max: text.max - 1, patterns });
   }
 
   #text({ min, max, patterns }: TextRules): Text {
@@ -185,6 +177,34 @@ export class Texts {
     }
     return text;
   }
+}
+
+/** The inclusive ranges that begin at `from` and at each cut up to `to`. */
+function split(from: number, to: number, cuts: readonly number[]): Range[] {
+  const starts = [...new Set([from, ...cuts.filter((cut) => cut > from && cut <= to)])].sort((a, b) => a - b);
+  return starts.map((start, i) => [start, (starts[i + 1] ?? to + 1) - 1]);
+}
+
+/** In ascending order, neighbours that lead to the same target as one. */
+function merged(edges: Edge[]): Edge[] {
+  const out: { low: number; high: number; readonly target: Text }[] = [];
+  for (const edge of edges.sort((a, b) => a.low - b.low)) {
+    const last = out.at(-1);
+    if (last?.target === edge.target && last.high === edge.low - 1) last.high = edge.high;
+    else out.push({ ...edge });
+  }
+  return out;
+}
+
+function pair(first: number, second: number): number {
+  return 0x10000 + (first - 0xd800) * 0x400 + second - 0xdc00;
+}
+/** Of a code point above U+FFFF; below that, less than any first unit. */
+function firstUnit(code: number): number {
+  return code < 0x10000 ? 0 : 0xd800 + ((code - 0x10000) >> 10);
+}
+function secondUnit(code: number): number {
+  return 0xdc00 + ((code - 0x10000) & 0x3ff);
 }
 
 const LEAST = [0, 0x80, 0x800, 0x10000];
