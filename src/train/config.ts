@@ -146,7 +146,7 @@ export const configSchema = z.strictObject({
       groups: count.describe('Groups in one iteration: each is one task.'),
       microTokens: count
         .default(16_384)
-        .describe('Padded tokens of one pass through the model; changes memory and no result.'),
+        .describe('Padded tokens of one pass through the model; changes memory, and results by rounding only.'),
     })
     .describe('What one iteration collects.'),
   group: z

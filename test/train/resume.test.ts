@@ -1,0 +1,136 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, test } from 'vitest';
+import { freshFolder, linesOf, resume, SMALL_TABULAR, SMALL_TRANSFORMER, textOf, trainShipped } from './runs.ts';
+
+const BIN = fileURLToPath(new URL('../../bin/isogym.js', import.meta.url));
+
+/** Everything that must not tell a resumed run from one that was never stopped. */
+function expectSameRun(found: string, wanted: string): void {
+  for (const file of [
+    'trajectories.jsonl',
+    'metrics.jsonl',
+    'evaluations/untrained.json',
+    'evaluations/trained.json',
+  ]) {
+    expect(textOf(found, file) === textOf(wanted, file), file).toBe(true);
+  }
+  const last = (path: string) =>
+    join(path, 'checkpoints', readdirSync(join(path, 'checkpoints')).sort().at(-1) as string);
+  for (const file of ['model.safetensors', 'optimizer.safetensors', 'state.json']) {
+    expect(readFileSync(join(last(found), file)).equals(readFileSync(join(last(wanted), file))), file).toBe(true);
+  }
+}
+
+describe.each([
+  ['a tabular run', 'toy-lookup-tabular.yaml', SMALL_TABULAR, 'train', 2],
+  ['a transformer run', 'toy-lookup.yaml', SMALL_TRANSFORMER, 'train', 1],
+  ['a transformer run in its warm start', 'toy-lookup.yaml', SMALL_TRANSFORMER, 'warm-start', 2],
+  [
+    'a run with a KL anchor',
+    'toy-lookup.yaml',
+    [...SMALL_TRANSFORMER, 'algorithm.kl=0.1', 'algorithm.epochs=2'],
+    'train',
+    1,
+  ],
+] as const)('case 23: %s', (_, config, overrides, phase, at) => {
+  test('interrupted and resumed equals one that was not, to the bit', async () => {
+    const { path: whole } = await trainShipped(config, overrides);
+    const stop = new AbortController();
+    const { path, outcome } = await trainShipped(config, overrides, {
+      signal: stop.signal,
+      onProgress: (now, done) => {
+        if (now === phase && done === at) stop.abort();
+      },
+    });
+    expect(outcome.interrupted).toBe(true);
+    expect(existsSync(join(path, 'summary.json'))).toBe(false);
+    expect((await resume(path)).interrupted).toBe(false);
+    expectSameRun(path, whole);
+  }, 120_000);
+});
+
+test('case 23: killed in mid-rollout between two checkpoints, with a torn line, it comes to the same', async () => {
+  const overrides = [...SMALL_TABULAR, 'iterations=12', 'checkpoint.every=5'];
+  const { path: whole } = await trainShipped('toy-lookup-tabular.yaml', overrides);
+  const dir = freshFolder();
+  const child = spawn(process.execPath, [
+    BIN,
+    'train',
+    '--config',
+    'toy-lookup-tabular.yaml',
+    ...overrides,
+    `runs.dir=${dir}`,
+  ]);
+  await killedAfterLine(child, /^train 7\/12/m);
+  const path = join(dir, 'toy-lookup-tabular');
+  const written = linesOf<{ iteration: number }>(path, 'metrics.jsonl').length;
+  expect(written).toBeGreaterThanOrEqual(7);
+  expect(written).toBeLessThan(12);
+  writeFileSync(join(path, 'trajectories.jsonl'), `${textOf(path, 'trajectories.jsonl')}{"format":"isogym.traj`);
+  await resume(path);
+  expectSameRun(path, whole);
+}, 120_000);
+
+test('Ctrl-C writes a checkpoint, says how to go on, and ends with 130', async () => {
+  const dir = freshFolder();
+  const args = [
+    BIN,
+    'train',
+    '--config',
+    'toy-lookup-tabular.yaml',
+    ...SMALL_TABULAR,
+    'iterations=500',
+    `runs.dir=${dir}`,
+  ];
+  const child = spawn(process.execPath, args);
+  let out = '';
+  child.stdout.on('data', (text) => {
+    const before = out;
+    out += text;
+    // Once: a second signal would end it at once.
+    if (!/^train 3\//m.test(before) && /^train 3\//m.test(out)) child.kill('SIGINT');
+  });
+  const code = await new Promise((resolve) => child.on('close', resolve));
+  expect(code).toBe(130);
+  const [, command] = /(isogym train --resume .*)$/m.exec(out) ?? [];
+  expect(command).toContain('toy-lookup-tabular');
+  expect(readdirSync(join(dir, 'toy-lookup-tabular', 'checkpoints')).length).toBeGreaterThan(0);
+}, 120_000);
+
+test('a checkpoint made under another config is refused', async () => {
+  const { path } = await trainShipped('toy-lookup-tabular.yaml', SMALL_TABULAR);
+  const config = textOf(path, 'config.yaml');
+  writeFileSync(join(path, 'config.yaml'), config.replace('stepPenalty: 0.05', 'stepPenalty: 0.2'));
+  await expect(resume(path)).rejects.toMatchObject({ code: 'CHECKPOINT_OTHER_CONFIG', exitCode: 2 });
+}, 60_000);
+
+test('a resumed run may be told to go on for longer', async () => {
+  const { path: whole } = await trainShipped('toy-lookup-tabular.yaml', [
+    ...SMALL_TABULAR,
+    'iterations=6',
+    'checkpoint.every=2',
+  ]);
+  const { path } = await trainShipped('toy-lookup-tabular.yaml', [
+    ...SMALL_TABULAR,
+    'iterations=4',
+    'checkpoint.every=2',
+  ]);
+  await resume(path, ['iterations=6']);
+  for (const file of ['trajectories.jsonl', 'metrics.jsonl']) {
+    expect(textOf(path, file) === textOf(whole, file), file).toBe(true);
+  }
+}, 60_000);
+
+function killedAfterLine(child: ChildProcess, line: RegExp): Promise<void> {
+  return new Promise((resolve, reject) => {
+    let out = '';
+    child.stdout?.on('data', (text) => {
+      out += text;
+      if (line.test(out)) child.kill('SIGKILL');
+    });
+    child.on('close', (_, signal) => (signal === 'SIGKILL' ? resolve() : reject(new Error(`ended by itself: ${out}`))));
+  });
+}

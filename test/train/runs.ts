@@ -1,0 +1,88 @@
+/** @module Real runs for tests: a shipped config with overrides, in a folder of its own. */
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll } from 'vitest';
+import { loadConfig } from '../../src/io/config-file.ts';
+import { SILENT } from '../../src/train/reporter.ts';
+import { type TrainOutcome, train } from '../../src/train/run.ts';
+
+const folders: string[] = [];
+afterAll(() => {
+  for (const folder of folders) rmSync(folder, { recursive: true, force: true });
+});
+
+export function freshFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'isogym-runs-'));
+  folders.push(folder);
+  return folder;
+}
+
+/** Trains a shipped config, made smaller by the overrides; gives the run's folder and what came of it. */
+export async function trainShipped(
+  file: string,
+  overrides: readonly string[],
+  options: { readonly signal?: AbortSignal; readonly onProgress?: (phase: string, done: number) => void } = {},
+): Promise<{ readonly path: string; readonly outcome: TrainOutcome }> {
+  const dir = freshFolder();
+  const { config, source } = loadConfig({ file, overrides: [...overrides, `runs.dir=${dir}`], cwd: dir });
+  const outcome = await train({
+    config,
+    source,
+    command: 'test',
+    signal: options.signal ?? new AbortController().signal,
+    reporter: { ...SILENT, progress: ({ phase, done }) => options.onProgress?.(phase, done) },
+  });
+  return { path: join(dir, config.name), outcome };
+}
+
+/** Goes on with a run. */
+export async function resume(path: string, overrides: readonly string[] = []): Promise<TrainOutcome> {
+  const { config, source } = loadConfig({ file: join(path, 'config.yaml'), overrides, cwd: path });
+  return train({
+    config,
+    source,
+    command: 'test',
+    signal: new AbortController().signal,
+    reporter: SILENT,
+    resume: path,
+  });
+}
+
+export function textOf(path: string, file: string): string {
+  return readFileSync(join(path, file), 'utf8');
+}
+
+export function linesOf<T>(path: string, file: string): readonly T[] {
+  return textOf(path, file)
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line) as T);
+}
+
+/** A transformer run of a few seconds: the whole flow, warm start included. */
+export const SMALL_TRANSFORMER = [
+  'iterations=3',
+  'tasks.train=100',
+  'tasks.heldOut=20',
+  'evaluation.tasks=20',
+  'policy.width=16',
+  'policy.heads=2',
+  'policy.kvHeads=1',
+  'policy.headWidth=8',
+  'policy.hidden=24',
+  'warmStart.steps=4',
+  'warmStart.episodes=8',
+  'warmStart.demonstrations=40',
+  'batch.groups=3',
+  'group.size=3',
+  'checkpoint.every=2',
+];
+
+export const SMALL_TABULAR = [
+  'iterations=4',
+  'tasks.heldOut=30',
+  'evaluation.tasks=30',
+  'batch.groups=4',
+  'checkpoint.every=3',
+];
