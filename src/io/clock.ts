@@ -5,11 +5,6 @@ export function now(): number {
   return performance.now();
 }
 
-/** The wall clock, ISO 8601 in UTC. */
-export function timestamp(): string {
-  return new Date().toISOString();
-}
-
 export interface Stopwatch {
   /** Seconds since it was started. */
   seconds(): number;

@@ -48,13 +48,13 @@ export function hashText(text: string): string {
   return createHash('sha256').update(text).digest('hex');
 }
 
-/** Keys that say where, how fast and how long, and not what is computed: a run may be resumed with others. */
-export const RESUMABLE_KEYS = ['name', 'backend', 'workers', 'iterations', 'checkpoint', 'runs'] as const;
+/** Keys that say where, how fast and how long, and not what is computed. */
+const OPERATIONAL = ['name', 'backend', 'workers', 'iterations', 'checkpoint', 'runs'] as const;
 
-/** Hash of what a config computes: of everything but `RESUMABLE_KEYS`, whatever the order of its keys. */
+/** Hash of what a config computes: of everything but `OPERATIONAL`, whatever the order of its keys. */
 export function configHash(config: Config): string {
   const rest: Record<string, unknown> = { ...config };
-  for (const key of RESUMABLE_KEYS) delete rest[key];
+  for (const key of OPERATIONAL) delete rest[key];
   return hashText(JSON.stringify(sorted(rest)));
 }
 

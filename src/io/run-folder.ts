@@ -15,7 +15,6 @@ import {
 import { basename, join, resolve } from 'node:path';
 import { stringify } from 'yaml';
 import { IsogymError, inputError, messageOf } from '../records/errors.ts';
-import type { Json } from '../records/json.ts';
 import { nearest } from '../records/nearest.ts';
 import type { Config } from '../train/config.ts';
 import { JsonlWriter, readJsonl } from './jsonl.ts';
@@ -185,10 +184,6 @@ export class RunFolder {
       });
     }
     return latest;
-  }
-
-  writeJson(file: string, value: Json): void {
-    this.write(file, `${JSON.stringify(value, null, 2)}\n`);
   }
 
   close(): void {
