@@ -22,7 +22,7 @@ export {
 } from './environment.ts';
 export { type EpisodeSetup, runEpisode } from './episode.ts';
 export { type Format, formatOf } from './format.ts';
-export { loadEnvironment } from './load.ts';
+export { importEnvironment } from './load.ts';
 export { ToolRegistry } from './registry.ts';
 export { RolloutRunner } from './rollout-runner.ts';
 export type { PolicySpec, RolloutEngine, RolloutRequest, RolloutSetup } from './rollouts.ts';

@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import type { Environment, ScriptedAction } from '../../src/env/environment.ts';
 import { type EpisodeSetup, runEpisode } from '../../src/env/episode.ts';
 import { formatOf } from '../../src/env/format.ts';
-import { loadEnvironment } from '../../src/env/load.ts';
+import { importEnvironment } from '../../src/env/load.ts';
 import { bundle } from '../../src/env/sandbox/bundle.ts';
 import { WorldHost, type WorldSession } from '../../src/env/sandbox/world-host.ts';
 import type { Policy, PolicyReply } from '../../src/policy/policy.ts';
@@ -18,7 +18,7 @@ let trial: Environment;
 let script: string;
 
 beforeAll(async () => {
-  trial = (await loadEnvironment(TRIAL, '.')).environment;
+  trial = await importEnvironment(TRIAL);
   script = await bundle(trial.world);
 });
 

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Environment } from '../../src/env/environment.ts';
-import { loadEnvironment } from '../../src/env/load.ts';
+import { importEnvironment } from '../../src/env/load.ts';
 import { RolloutPool } from '../../src/env/pool.ts';
 import { RolloutRunner } from '../../src/env/rollout-runner.ts';
 import type { PolicySpec } from '../../src/env/rollouts.ts';
@@ -19,8 +19,8 @@ const toy: RolloutPool[] = [];
 let trial: RolloutPool;
 
 beforeAll(async () => {
-  toyLookup = (await loadEnvironment('toy-lookup', '.')).environment;
-  trialEnvironment = (await loadEnvironment(TRIAL, '.')).environment;
+  toyLookup = await importEnvironment(TOY_LOOKUP);
+  trialEnvironment = await importEnvironment(TRIAL);
   alone = await RolloutRunner.create({ environment: TOY_LOOKUP, options: {} });
   for (const workers of [1, 2, 4])
     toy.push(await RolloutPool.start({ environment: TOY_LOOKUP, options: {}, reset: 'state', workers }));

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Environment } from '../../src/env/environment.ts';
-import { loadEnvironment } from '../../src/env/load.ts';
+import { importEnvironment } from '../../src/env/load.ts';
 import { RolloutRunner } from '../../src/env/rollout-runner.ts';
 import type { PolicySpec } from '../../src/env/rollouts.ts';
 import type { TokenPolicy } from '../../src/policy/token-policy.ts';
@@ -13,7 +13,7 @@ let toy: RolloutRunner;
 let trial: RolloutRunner;
 
 beforeAll(async () => {
-  toyLookup = (await loadEnvironment('toy-lookup', '.')).environment;
+  toyLookup = await importEnvironment(TOY_LOOKUP);
   toy = await RolloutRunner.create({ environment: TOY_LOOKUP, options: {} });
   trial = await RolloutRunner.create({ environment: TRIAL, options: {} });
 });
