@@ -1,6 +1,5 @@
 /** @module `isogym eval`: a run's latest checkpoint on its held-out tasks. */
 import { Command } from 'commander';
-import type { PolicyRow } from '../train/evaluate.ts';
 import { JSON_OPTION, runLong } from './session.ts';
 
 export function evalCommand(): Command {
@@ -15,9 +14,9 @@ async function evaluate(run: string, flags: { readonly json?: boolean }): Promis
   const { RunFolder } = await import('../io/run-folder.ts');
   const { path } = RunFolder.open(run, process.cwd());
   await runLong(flags.json === true, async ({ reporter, signal }) => {
-    const { evaluateRun } = await import('../train/run.ts');
+    const { evaluateRun } = await import('../train/evaluate-run.ts');
     const { describePolicies } = await import('./summary-text.ts');
-    const { summary } = await evaluateRun({ run: path, signal, reporter });
-    return { summary, interrupted: false, text: describePolicies([(summary as { policy: PolicyRow }).policy]) };
+    const summary = await evaluateRun({ run: path, signal, reporter });
+    return { summary, interrupted: false, text: describePolicies([summary.policy]) };
   });
 }

@@ -32,7 +32,7 @@ async function train(overrides: readonly string[], flags: TrainFlags): Promise<v
   const cwd = process.cwd();
   const resume = flags.resume === undefined ? undefined : await runToResume(flags.resume, overrides, cwd);
   const file = flags.config ?? join(resume ?? '', 'config.yaml');
-  const { config, source } = loadConfig({ file, overrides, cwd });
+  const { config, source, where } = loadConfig({ file, overrides, cwd });
   const json = flags.json === true;
   if (flags.dryRun === true) {
     if (json) printJson({ config, source });
@@ -46,7 +46,7 @@ async function train(overrides: readonly string[], flags: TrainFlags): Promise<v
     const again = (path: string) => (resume === undefined ? command : `isogym train --config ${path}/config.yaml`);
     const outcome = await run.train({
       config,
-      source,
+      where,
       command,
       signal,
       reporter,

@@ -1,13 +1,14 @@
 /** @module From a YAML file and `key.path=value` arguments to a config. All mistakes are reported at once, each at its place. */
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
-import { basename, dirname, extname, isAbsolute, relative, resolve, sep } from 'node:path';
+import { basename, dirname, extname, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { inputError, messageOf } from '../records/errors.ts';
 import { nearest } from '../records/nearest.ts';
 import { type Config, configSchema } from '../train/config.ts';
-import { didYouMean, problemsIn } from './config-problems.ts';
+import { type ConfigProblem, didYouMean, problemsIn, type Where } from './config-problems.ts';
 import { childOf } from './expectation.ts';
 import { type ModuleKind, moduleProblem, resolveModulePath } from './modules.ts';
+import { shownPath } from './paths.ts';
 import { type Path, type Place, pathKey, readYaml, type Span } from './yaml-source.ts';
 
 export interface ConfigSource {
@@ -20,6 +21,7 @@ export interface LoadedConfig {
   /** Every default filled in, the run's name too; modules that are paths are absolute. */
   readonly config: Config & { readonly name: string };
   readonly source: ConfigSource;
+  readonly where: Where;
 }
 
 /** Configs are written by hand: more than this is another kind of file. */
@@ -51,7 +53,7 @@ export function loadConfig(options: {
     draft.override(override, i + 1);
   });
   const config = draft.finish();
-  return { config, source: { file, overrides: options.overrides } };
+  return { config, source: { file, overrides: options.overrides }, where: draft.where };
 }
 
 function findConfig(file: string, cwd: string): string {
@@ -132,8 +134,7 @@ class Draft {
   /** @throws CONFIG_INVALID */
   finish(): Config & { readonly name: string } {
     for (const problem of problemsIn(configSchema, this.data)) {
-      const origin = this.originOf(problem.path);
-      const at = 'span' in origin ? origin.span[problem.about === 'value' ? 'value' : 'key'] : origin.argument;
+      const at = this.placeOf(problem.path, problem.about);
       // Behind a syntax error anything may be missing or misplaced.
       const doubtful = this.brokenAt !== undefined && (problem.about === 'missing' || !before(at, this.brokenAt));
       if (!doubtful) this.report(problem.path, problem.text, at);
@@ -190,13 +191,21 @@ class Draft {
     return { argument: 0 };
   }
 
+  readonly where: Where = (path, about) => this.show(this.placeOf(path, about));
+
+  private placeOf(path: Path, about: ConfigProblem['about']): Place | number {
+    const origin = this.originOf(path);
+    return 'span' in origin ? origin.span[about === 'value' ? 'value' : 'key'] : origin.argument;
+  }
+
+  private show(at: Place | number): string {
+    if (typeof at === 'number') return at === 0 ? 'arguments' : `argument ${at}`;
+    return `${this.shown}:${at.line}:${at.column}`;
+  }
+
   private report(path: Path, text: string, at: Place | number): void {
-    if (typeof at === 'number') {
-      const where = at === 0 ? 'arguments' : `argument ${at}`;
-      this.mistakes.push({ where, order: [Number.POSITIVE_INFINITY, at], path, text });
-    } else {
-      this.mistakes.push({ where: `${this.shown}:${at.line}:${at.column}`, order: [at.line, at.column], path, text });
-    }
+    const order = typeof at === 'number' ? [Number.POSITIVE_INFINITY, at] : [at.line, at.column];
+    this.mistakes.push({ where: this.show(at), order, path, text });
   }
 
   /** A module's path made absolute from the place that names it; reported where there is none. */
@@ -218,11 +227,6 @@ function isSection(value: unknown): value is Record<string, unknown> {
 
 function before(at: Place | number, limit: Place): boolean {
   return typeof at === 'number' || at.line < limit.line || (at.line === limit.line && at.column < limit.column);
-}
-
-function shownPath(file: string, cwd: string): string {
-  const short = relative(cwd, file);
-  return short.startsWith(`..${sep}`) || isAbsolute(short) ? file : short || '.';
 }
 
 /** The config file's name without its ending, as a folder name. */

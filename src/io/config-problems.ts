@@ -23,15 +23,21 @@ export function problemsIn(schema: z.ZodType, data: unknown): readonly ConfigPro
   return result.error.issues.flatMap((issue) => problemsOf(issue, root, data));
 }
 
+/** Where a value of a config was written, as `file:line:column` or `argument N`. */
+export type Where = (path: Path, about: ConfigProblem['about']) => string;
+
 /**
  * An environment's options, which the config schema leaves open, by the environment's own schema.
- * @throws CONFIG_INVALID with a line `environment.options.key: expected …, found …` for each mistake
+ * @throws CONFIG_INVALID with a line `file:line:column environment.options.key: expected …, found …` for each mistake
  */
-export function parseOptions<Options>(schema: z.ZodType<Options>, options: unknown): Options {
+export function parseOptions<Options>(schema: z.ZodType<Options>, options: unknown, where?: Where): Options {
   const problems = problemsIn(schema, options);
   if (problems.length === 0) return schema.parse(options);
-  const lines = problems.map(({ path, text }) => `${['environment', 'options', ...path].join('.')}: ${text}`);
-  throw inputError('CONFIG_INVALID', lines.join('\n'));
+  const lines = problems.map(({ path, about, text }) => {
+    const whole = ['environment', 'options', ...path];
+    return `${[...(where ? [where(whole, about)] : []), whole.join('.')].join(' ')}: ${text}`;
+  });
+  throw inputError('CONFIG_INVALID', lines.join('\n'), "The environment's own module declares its options.");
 }
 
 function problemsOf(issue: z.core.$ZodIssue, schema: SchemaNode, data: unknown): readonly ConfigProblem[] {

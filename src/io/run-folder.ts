@@ -28,6 +28,8 @@ export interface Checkpoint {
   /** Iterations that were finished when it was made: the next one has this number. */
   readonly iteration: number;
   readonly path: string;
+  /** The content of one of its files; null where there is none of that name. */
+  readonly read: (file: string) => Buffer | null;
 }
 
 export class RunFolder {
@@ -163,14 +165,14 @@ export class RunFolder {
     renameSync(draft, path);
     for (const old of earlier) rmSync(old.path, { recursive: true });
     for (const old of this.checkpoints().slice(0, -keep)) rmSync(old.path, { recursive: true });
-    return { iteration, path };
+    return checkpointAt(iteration, path);
   }
 
   /** Oldest first. */
   checkpoints(): readonly Checkpoint[] {
     return readdirSync(join(this.path, 'checkpoints'))
       .filter((name) => /^\d+(-\d+)?$/.test(name))
-      .map((name) => ({ iteration: Number.parseInt(name, 10), path: join(this.path, 'checkpoints', name) }))
+      .map((name) => checkpointAt(Number.parseInt(name, 10), join(this.path, 'checkpoints', name)))
       .sort((a, b) => a.iteration - b.iteration || versionOf(a.path) - versionOf(b.path));
   }
 
@@ -195,6 +197,11 @@ export class RunFolder {
 /** A checkpoint that was written again for the same iteration carries a number: `000040-2`. */
 function versionOf(path: string): number {
   return Number(basename(path).split('-')[1] ?? 1);
+}
+
+function checkpointAt(iteration: number, path: string): Checkpoint {
+  const read = (file: string) => (existsSync(join(path, file)) ? readFileSync(join(path, file)) : null);
+  return { iteration, path, read };
 }
 
 /** Returns once the content is on the disk: a rename that follows never reveals an empty file. */

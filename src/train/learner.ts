@@ -2,6 +2,7 @@
 import * as tf from '@tensorflow/tfjs';
 import type { HostTensor, Model, NamedTensors, Weights } from '../policy/model.ts';
 import { zeroMoments } from './adamw.ts';
+import type { Agent } from './agent.ts';
 import { type Batch, paddingShare, split } from './batch.ts';
 import type { Config } from './config.ts';
 import {
@@ -33,6 +34,15 @@ export interface LearnerSnapshot {
   readonly version: number;
   /** Where the KL penalty is anchored. */
   readonly reference: Weights | null;
+}
+
+/** The learner of a run: fresh weights, or a snapshot to go on from. */
+export function learnerFor(
+  { model, temperature }: Pick<Agent, 'model' | 'temperature'>,
+  { algorithm, optimizer, batch }: Pick<Config, 'algorithm' | 'optimizer' | 'batch'>,
+  start: { readonly weights: Weights } | LearnerSnapshot,
+): Learner {
+  return new Learner(model, { algorithm, optimizer, temperature, microTokens: batch.microTokens }, start);
 }
 
 export type LearnerConfig = Pick<Config, 'algorithm' | 'optimizer'> & {

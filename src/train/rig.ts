@@ -3,14 +3,16 @@ import { availableParallelism } from 'node:os';
 import type { Environment } from '../env/environment.ts';
 import { importEnvironment } from '../env/load.ts';
 import { RolloutPool } from '../env/pool.ts';
+import { parseOptions, type Where } from '../io/config-problems.ts';
 import { moduleUrl } from '../io/modules.ts';
-import { inputError } from '../records/errors.ts';
 import { importVerifier } from '../verifiers/load.ts';
 import { VerifierPool } from '../verifiers/pool.ts';
 import { type Agent, agentOf } from './agent.ts';
 import type { Rig } from './collect.ts';
 import type { Config } from './config.ts';
 import { buildTaskSet, type TaskSet } from './task-set.ts';
+
+export type { Where } from '../io/config-problems.ts';
 
 export interface OpenRig extends Rig {
   readonly environment: Environment;
@@ -20,12 +22,12 @@ export interface OpenRig extends Rig {
 }
 
 /** @throws what a broken module, unknown options or an unfit policy throw; nothing is left running then */
-export async function openRig(config: Config): Promise<OpenRig> {
+export async function openRig(config: Config, where?: Where): Promise<OpenRig> {
   const environmentUrl = moduleUrl('environment', config.environment.module).href;
   const verifierUrl = moduleUrl('verifier', config.verifier.module).href;
   const environment = await importEnvironment(environmentUrl);
   const verifier = await importVerifier(verifierUrl);
-  const options = environmentOptions(environment, config.environment.options);
+  const options = parseOptions(environment.options, config.environment.options, where);
   const agent = agentOf(config.policy, environment);
   const tasks = buildTaskSet(environment, options, config.tasks);
   const workers = config.workers === 'auto' ? availableParallelism() : config.workers;
@@ -47,15 +49,4 @@ export async function openRig(config: Config): Promise<OpenRig> {
     await rollouts.close();
     throw error;
   }
-}
-
-function environmentOptions(environment: Environment, given: unknown): unknown {
-  const parsed = environment.options.safeParse(given);
-  if (parsed.success) return parsed.data;
-  const problems = parsed.error.issues.map((issue) => `environment.options.${issue.path.join('.')}: ${issue.message}`);
-  throw inputError(
-    'CONFIG_INVALID',
-    problems.join('\n'),
-    `The options of ${environment.name} stand in its declaration.`,
-  );
 }

@@ -58,7 +58,7 @@ test('metrics and trajectories hold no clock, and every line is a whole record',
   expect(existsSync(join(path, 'timings.jsonl'))).toBe(true);
   const metrics = linesOf<Record<string, unknown>>(path, 'metrics.jsonl');
   expect(metrics.map((m) => m.iteration)).toEqual([0, 1, 2, 3]);
-  expect(JSON.stringify(metrics)).not.toMatch(/seconds|millis|"time|date/i);
+  expect(JSON.stringify(metrics)).not.toMatch(/seconds|millis|"time|"date/i);
   const episodes = linesOf<{
     format: string;
     rewards: number[];

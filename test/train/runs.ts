@@ -25,10 +25,10 @@ export async function trainShipped(
   options: { readonly signal?: AbortSignal; readonly onProgress?: (phase: string, done: number) => void } = {},
 ): Promise<{ readonly path: string; readonly outcome: TrainOutcome }> {
   const dir = freshFolder();
-  const { config, source } = loadConfig({ file, overrides: [...overrides, `runs.dir=${dir}`], cwd: dir });
+  const { config, where } = loadConfig({ file, overrides: [...overrides, `runs.dir=${dir}`], cwd: dir });
   const outcome = await train({
     config,
-    source,
+    where,
     command: 'test',
     signal: options.signal ?? new AbortController().signal,
     reporter: { ...SILENT, progress: ({ phase, done }) => options.onProgress?.(phase, done) },
@@ -38,10 +38,10 @@ export async function trainShipped(
 
 /** Goes on with a run. */
 export async function resume(path: string, overrides: readonly string[] = []): Promise<TrainOutcome> {
-  const { config, source } = loadConfig({ file: join(path, 'config.yaml'), overrides, cwd: path });
+  const { config, where } = loadConfig({ file: join(path, 'config.yaml'), overrides, cwd: path });
   return train({
     config,
-    source,
+    where,
     command: 'test',
     signal: new AbortController().signal,
     reporter: SILENT,

@@ -7,7 +7,7 @@ import { deriveSeed, generator } from '../../records/random.ts';
 import { agentOf } from '../../train/agent.ts';
 import type { Config } from '../../train/config.ts';
 import { evaluate } from '../../train/evaluate.ts';
-import { Learner } from '../../train/learner.ts';
+import { learnerFor } from '../../train/learner.ts';
 import { reinforce } from '../../train/loop.ts';
 import { mean } from '../../train/statistics.ts';
 import { buildTaskSet } from '../../train/task-set.ts';
@@ -38,16 +38,7 @@ export default async function learn(config: Config): Promise<Learnt> {
   const agent = agentOf(config.policy, environment);
   const tasks = buildTaskSet(environment, options, config.tasks);
   const seed = String(config.seed);
-  const learner = new Learner(
-    agent.model,
-    {
-      algorithm: config.algorithm,
-      optimizer: config.optimizer,
-      temperature: agent.temperature,
-      microTokens: config.batch.microTokens,
-    },
-    { weights: agent.model.init(generator(deriveSeed(seed, 'init'))) },
-  );
+  const learner = learnerFor(agent, config, { weights: agent.model.init(generator(deriveSeed(seed, 'init'))) });
   const rig = { rollouts, verifiers, verifier, stepPenalty: config.reward.stepPenalty };
   try {
     await reinforce({

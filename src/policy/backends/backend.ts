@@ -21,6 +21,14 @@ export interface Backend {
   readonly tf: typeof Tf;
 }
 
+/** One line for people: the device, and why each better backend was passed over. */
+export function describeBackend({ name, device, passedOver }: Backend): string {
+  const reasons = passedOver.map(({ backend, reason }) => `${backend}: ${reason}`);
+  return [`backend ${name}: ${device}`, ...(reasons.length > 0 ? [`passed over ${reasons.join('; ')}`] : [])].join(
+    '; ',
+  );
+}
+
 /** Why a backend does not work here; never leaves this folder. */
 export class Unavailable extends Error {
   /** What a person can do about it. */

@@ -8,7 +8,7 @@ import { prove } from './proof.ts';
 import { loadWasm } from './wasm/load.ts';
 import { loadWebgpu } from './webgpu.ts';
 
-export type { Backend, BackendName, PassedOver } from './backend.ts';
+export { type Backend, type BackendName, describeBackend, type PassedOver } from './backend.ts';
 
 /** How a backend is brought up: sets it on the engine and says its device. */
 const START: Record<BackendName, () => Promise<string>> = {

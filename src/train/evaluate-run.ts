@@ -1,0 +1,50 @@
+/** @module `isogym eval`: a run's latest checkpoint on its held-out tasks. */
+import { join } from 'node:path';
+import { loadConfig } from '../io/config-file.ts';
+import { configHash } from '../io/manifest.ts';
+import { shownPath } from '../io/paths.ts';
+import { RunFolder } from '../io/run-folder.ts';
+import { type BackendName, describeBackend, selectBackend } from '../policy/backends/select.ts';
+import { decodeCheckpoint, type Position } from './checkpoint.ts';
+import { type EvaluationMode, evaluate, type PolicyRow, policyRow } from './evaluate.ts';
+import { learnerFor } from './learner.ts';
+import type { Reporter } from './reporter.ts';
+import { openRig } from './rig.ts';
+
+export interface RunEvaluation {
+  readonly run: string;
+  readonly backend: BackendName;
+  readonly device: string;
+  /** How far the run was when the checkpoint was written. */
+  readonly position: Position;
+  readonly policy: PolicyRow;
+}
+
+/** @param options.run absolute path of a run folder. @throws NO_CHECKPOINT, CHECKPOINT_BROKEN, and whatever is wrong with its config */
+export async function evaluateRun(options: {
+  readonly run: string;
+  readonly signal: AbortSignal;
+  readonly reporter: Reporter;
+}): Promise<RunEvaluation> {
+  const { run, reporter, signal } = options;
+  const { config, where } = loadConfig({ file: join(run, 'config.yaml'), overrides: [], cwd: process.cwd() });
+  const backend = await selectBackend(config.backend);
+  reporter.note(describeBackend(backend));
+  const rig = await openRig(config, where);
+  try {
+    const checkpoint = RunFolder.open(run, process.cwd()).latestCheckpoint();
+    const { snapshot, position } = decodeCheckpoint(checkpoint.read, configHash(config), rig.agent.files);
+    const learner = learnerFor(rig.agent, config, snapshot);
+    const heldOut = rig.tasks.heldOut.slice(0, config.evaluation.tasks);
+    const seed = String(config.seed);
+    const pass = async (mode: EvaluationMode) => {
+      const policy = await rig.agent.policy(learner.weights, learner.version, mode);
+      return (await evaluate(rig, heldOut, policy, mode, seed, signal)).evaluation;
+    };
+    const policy = policyRow('trained', await pass('greedy'), await pass('sampled'), seed);
+    learner.dispose();
+    return { run: shownPath(run), backend: backend.name, device: backend.device, position, policy };
+  } finally {
+    await rig.close();
+  }
+}

@@ -1,0 +1,95 @@
+/** @module A run's evaluations on the held-out tasks: made once, kept in the run folder, read from it afterwards. */
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { PolicySpec } from '../env/rollouts.ts';
+import type { RunFolder } from '../io/run-folder.ts';
+import type { Trajectory } from '../records/trajectory.ts';
+import type { Config } from './config.ts';
+import {
+  type Evaluation,
+  type EvaluationMode,
+  evaluate,
+  type PolicyName,
+  type PolicyRow,
+  policyRow,
+} from './evaluate.ts';
+import type { Learner } from './learner.ts';
+import type { OpenRig } from './rig.ts';
+import type { Example } from './summary.ts';
+
+export interface Evaluated {
+  readonly name: PolicyName;
+  readonly greedy: Evaluation;
+  readonly sampled: Evaluation;
+  readonly row: PolicyRow;
+}
+
+/** Policies that have one way to act: their one evaluation stands for both modes. */
+const ONE_MODE: readonly PolicyName[] = ['random', 'oracle'];
+
+export class HeldOut {
+  readonly #folder: RunFolder;
+  readonly #rig: OpenRig;
+  readonly #learner: Learner;
+  readonly #config: Pick<Config, 'seed' | 'evaluation'>;
+
+  constructor(folder: RunFolder, rig: OpenRig, learner: Learner, config: Pick<Config, 'seed' | 'evaluation'>) {
+    this.#folder = folder;
+    this.#rig = rig;
+    this.#learner = learner;
+    this.#config = config;
+  }
+
+  /**
+   * The policy of that name as it is now, in both modes, or as it was where `evaluations/FILE.json` is there already. The
+   * episodes lie beside it, in `FILE.greedy.jsonl` and `FILE.sampled.jsonl`.
+   */
+  async evaluate(name: PolicyName, signal: AbortSignal, file: string = name): Promise<Evaluated> {
+    const path = join('evaluations', `${file}.json`);
+    if (!existsSync(join(this.#folder.path, path))) {
+      const sampled = await this.#pass(name, file, 'sampled', signal);
+      const greedy = ONE_MODE.includes(name) ? sampled : await this.#pass(name, file, 'greedy', signal);
+      this.#folder.write(path, `${JSON.stringify({ greedy, sampled })}\n`);
+    }
+    const text = readFileSync(join(this.#folder.path, path), 'utf8');
+    const { greedy, sampled } = JSON.parse(text) as Pick<Evaluated, 'greedy' | 'sampled'>;
+    return { name, greedy, sampled, row: policyRow(name, greedy, sampled, String(this.#config.seed)) };
+  }
+
+  /** The first held-out task that `before` failed and `trained` solves; the first of all where there is none. */
+  example(before: PolicyName): Example {
+    const [was, is] = [this.#episodes(before), this.#episodes('trained')];
+    const at = Math.max(
+      0,
+      was.findIndex((episode, i) => !episode.verdict.success && is[i]?.verdict.success === true),
+    );
+    return { before: was[at] as Trajectory, after: is[at] as Trajectory };
+  }
+
+  async #pass(name: PolicyName, file: string, mode: EvaluationMode, signal: AbortSignal): Promise<Evaluation> {
+    const { evaluation, trajectories } = await evaluate(
+      this.#rig,
+      this.#rig.tasks.heldOut.slice(0, this.#config.evaluation.tasks),
+      await this.#policy(name, mode),
+      mode,
+      String(this.#config.seed),
+      signal,
+    );
+    const lines = trajectories.map((trajectory) => `${JSON.stringify(trajectory)}\n`);
+    this.#folder.write(join('evaluations', `${file}.${mode}.jsonl`), lines.join(''));
+    return evaluation;
+  }
+
+  async #policy(name: PolicyName, mode: EvaluationMode): Promise<PolicySpec> {
+    if (name === 'random') return { kind: 'uniform' };
+    if (name === 'oracle') return { kind: 'scripted', script: 'oracle' };
+    return this.#rig.agent.policy(this.#learner.weights, this.#learner.version, mode);
+  }
+
+  #episodes(name: PolicyName): readonly Trajectory[] {
+    return readFileSync(join(this.#folder.path, 'evaluations', `${name}.greedy.jsonl`), 'utf8')
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line) as Trajectory);
+  }
+}
