@@ -92,24 +92,49 @@ const warmStart = z.strictObject({
   mixture: mixture.describe('Which scripts demonstrate, name: share. The shares sum to 1.'),
 });
 
-const algorithm = z.strictObject({
-  estimator: z.enum(['grpo', 'reinforce']).default('grpo').describe('The clipped ratio, or the plain score function.'),
-  baseline: z
-    .enum(['group-mean', 'leave-one-out', 'batch-mean', 'none'])
-    .default('group-mean')
-    .describe('What is subtracted from the return.'),
-  scale: z.enum(['group-std', 'none']).default('group-std').describe('What the difference is divided by.'),
-  gamma: share.default(1).describe('Discount per step.'),
-  epochs: count.default(1).describe('Optimizer steps on one batch of rollouts.'),
-  clipLow: share.default(0.2).describe('The ratio is clipped below 1 − clipLow (GRPO).'),
-  clipHigh: z.number().min(0).default(0.2).describe('The ratio is clipped above 1 + clipHigh (GRPO).'),
-  entropy: z.number().min(0).default(0).describe('Weight of the entropy bonus, per sampled token.'),
-  kl: z
-    .number()
-    .min(0)
-    .default(0)
-    .describe('Weight of the KL divergence from the reference policy, per sampled token.'),
-});
+const algorithm = z
+  .strictObject({
+    estimator: z
+      .enum(['grpo', 'reinforce'])
+      .default('grpo')
+      .describe(
+        '`grpo`: one advantage an episode, the clipped ratio, a mean over tokens. `reinforce`: one advantage a step, from its return-to-go, a mean over episodes.',
+      ),
+    baseline: z
+      .enum(['group-mean', 'leave-one-out', 'batch-mean', 'none'])
+      .default('group-mean')
+      .describe('What is subtracted from the return.'),
+    scale: z.enum(['group-std', 'none']).default('group-std').describe('What the difference is divided by.'),
+    gamma: share.default(1).describe('Discount per step.'),
+    epochs: count.default(1).describe('Optimizer steps on one batch of rollouts.'),
+    clipLow: share.default(0.2).describe('The ratio is clipped below 1 − clipLow (GRPO).'),
+    clipHigh: z.number().min(0).default(0.2).describe('The ratio is clipped above 1 + clipHigh (GRPO).'),
+    entropy: z.number().min(0).default(0).describe('Weight of the entropy bonus, per sampled token.'),
+    kl: z
+      .number()
+      .min(0)
+      .default(0)
+      .describe('Weight of the KL divergence from the reference policy, per sampled token.'),
+  })
+  .check((payload) => {
+    const { estimator, baseline, scale, epochs } = payload.value;
+    if (scale === 'group-std' && baseline !== 'group-mean') {
+      payload.issues.push({
+        code: 'custom',
+        path: ['scale'],
+        input: scale,
+        message: `expected none with baseline ${baseline} (an advantage divided by the deviation is bounded only about the group's mean), found ${scale}`,
+      });
+    }
+    if (estimator === 'reinforce' && epochs > 1) {
+      payload.issues.push({
+        code: 'custom',
+        path: ['epochs'],
+        input: epochs,
+        message: `expected 1 with estimator reinforce (after one step the batch is no longer on-policy), found ${epochs}`,
+      });
+    }
+  });
 
 const optimizer = z.strictObject({
   learningRate: rate.describe('Peak learning rate of AdamW.'),
