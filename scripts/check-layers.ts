@@ -14,8 +14,9 @@ const LAYERS: Readonly<Record<string, { readonly values: readonly string[]; read
   verifiers: { values: ['env/sandbox'], types: ['env/environment.ts'] },
   train: { values: ['env', 'policy', 'verifiers'] },
   io: { values: ['train/config.ts'], types: ['train'] },
+  setup: { values: ['policy/backends'] },
   exercises: { values: ['env', 'policy', 'verifiers', 'train', 'io'] },
-  cli: { values: ['env', 'policy', 'verifiers', 'train', 'io', 'exercises'] },
+  cli: { values: ['env', 'policy', 'verifiers', 'train', 'io', 'exercises', 'setup'] },
 };
 
 /** The files of src/train that touch disk, clock and process on behalf of the pure ones. */

@@ -17,15 +17,23 @@ async function doctor(flags: { readonly json?: boolean }): Promise<void> {
   const { table } = await import('../io/table.ts');
   const machine = { ...examine(), isolatedVm: await isolates() };
   const backends = await probeBackends();
+  const { readSetup, setupFolder } = await import('../policy/backends/addon.ts');
+  const setups = (['native', 'cuda'] as const).flatMap((kind) => {
+    const manifest = readSetup(kind);
+    return manifest === undefined ? [] : [{ folder: setupFolder(kind), ...manifest }];
+  });
   const chosen = backends.find((b) => b.works)?.backend ?? null;
   if (flags.json === true) {
-    printJson({ ...machine, backends, auto: chosen });
+    printJson({ ...machine, backends, auto: chosen, setups });
     return;
   }
   const facts = Object.entries(machine).map(([name, value]) => [name, String(value)]);
   const rows = backends.map((b) => [b.backend, b.works ? 'works' : 'no', b.device ?? b.reason ?? '']);
   process.stdout.write(`${table(['', ''], facts).trimStart()}\n\n`);
   process.stdout.write(`${table(['backend', '', 'device, or why not'], rows)}\n\n`);
+  for (const { kind, tensorflow, device, from, folder } of setups) {
+    process.stdout.write(`set up: ${kind}, TensorFlow ${tensorflow} (${from}) in ${folder}, proved on ${device}\n`);
+  }
   process.stdout.write(`backend: auto takes ${chosen ?? 'none: nothing works here'}\n`);
 }
 

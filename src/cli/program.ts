@@ -4,6 +4,7 @@ import { isogymVersion } from '../io/version.ts';
 import { doctorCommand } from './doctor.ts';
 import { evalCommand } from './eval.ts';
 import { exerciseCommand } from './exercise.ts';
+import { setupCommand } from './setup.ts';
 import { showCommand } from './show.ts';
 import { trainCommand } from './train.ts';
 
@@ -12,7 +13,14 @@ export function program(): Command {
     .description('Trains tool-using agents with reinforcement learning.')
     .version(isogymVersion(), '--version', 'print the version')
     .addHelpText('after', '\nExit codes: 0 done, 1 failed, 2 wrong input, 130 interrupted.');
-  for (const command of [trainCommand(), evalCommand(), showCommand(), doctorCommand(), exerciseCommand()]) {
+  for (const command of [
+    trainCommand(),
+    evalCommand(),
+    showCommand(),
+    setupCommand(),
+    doctorCommand(),
+    exerciseCommand(),
+  ]) {
     root.addCommand(command);
   }
   for (const command of withChildren(root)) {

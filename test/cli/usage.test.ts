@@ -30,6 +30,8 @@ test('the help of isogym', () => {
                                       held-out tasks.
       show [options] <run>            Print episodes of a run, the latest unless
                                       asked otherwise.
+      setup                           Set up a faster tensor backend: native (CPU)
+                                      or cuda (NVIDIA GPU).
       doctor [options]                Say what this machine has, and which tensor
                                       backends work on it.
       exercise                        Run an exercise, and set what is seen beside

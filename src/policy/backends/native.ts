@@ -1,67 +1,73 @@
 /** @module TensorFlow's own C library through tfjs-node: loaded only where its compiled addon is there. */
-import { existsSync, readdirSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { dirname, join } from 'node:path';
 import * as tf from '@tensorflow/tfjs';
 import { messageOf } from '../../records/errors.ts';
+import { ADDON_PACKAGE, type Addon, findAddons, packageFolder } from './addon.ts';
 import { Unavailable } from './backend.ts';
 
 const require = createRequire(import.meta.url);
-const PACKAGES = ['@tensorflow/tfjs-node-gpu', '@tensorflow/tfjs-node'] as const;
 
-interface Binding {
-  readonly packageName: string;
+export interface Binding {
+  /** E.g. `TensorFlow 2.21.0`. */
+  readonly library: string;
   readonly gpu: boolean;
 }
 
-let loaded: Promise<Binding> | undefined;
+let loaded: Binding | undefined;
 
 /**
- * Loads the first of the two packages whose addon file exists. Once per process, with the GPU hidden or not as the first call says:
- * a second libtensorflow cannot be loaded beside the first.
+ * Loads the best addon that is there and registers the backend `tensorflow`. Once per process, with the GPU hidden or not as the
+ * first call says: a second libtensorflow cannot be loaded beside the first.
+ * @param kind `cuda` takes only an addon that may know a GPU; `native` takes any, one made for the CPU first.
  * @throws Unavailable
  */
-export function loadBinding({ hideGpu }: { readonly hideGpu: boolean }): Promise<Binding> {
-  loaded ??= load(hideGpu);
+export function loadBinding(kind: 'cuda' | 'native'): Binding {
+  loaded ??= load(kind);
   return loaded;
 }
 
-async function load(hideGpu: boolean): Promise<Binding> {
-  const found = PACKAGES.map((name) => ({ name, folder: packageFolder(name) }));
-  const [ready] = found.filter(({ folder }) => folder !== undefined && hasAddon(folder));
-  if (ready === undefined) {
-    const [installed] = found.filter(({ folder }) => folder !== undefined);
-    throw new Unavailable(
-      installed === undefined
-        ? `${PACKAGES[0]} is not installed`
-        : `${installed.name} is installed without its compiled addon`,
-      'docs/backends.md tells how the addon is built',
-    );
-  }
-  prepare(hideGpu);
+function load(kind: 'cuda' | 'native'): Binding {
+  const found = findAddons();
+  const fit = kind === 'cuda' ? found.filter(({ cuda }) => cuda) : found.toSorted((a, b) => rank(a) - rank(b));
+  const [addon] = fit;
+  if (addon === undefined) throw missing(kind);
+  prepare(kind === 'native');
   const restore = muteRegistration();
   try {
-    await import(ready.name);
+    register(addon);
   } catch (error) {
-    throw new Unavailable(`${ready.name} does not load: ${messageOf(error).split('\n')[0]}`);
+    throw new Unavailable(`the addon does not load: ${messageOf(error).split('\n')[0]}`, `isogym setup ${kind}`);
   } finally {
     restore();
   }
-  const backend = tf.findBackend('tensorflow') as unknown as { readonly isUsingGpuDevice: boolean };
-  return { packageName: ready.name, gpu: backend.isUsingGpuDevice };
+  const backend = tf.findBackend('tensorflow') as unknown as {
+    readonly isUsingGpuDevice: boolean;
+    readonly binding: { readonly TF_Version: string };
+  };
+  return { library: `TensorFlow ${backend.binding.TF_Version}`, gpu: backend.isUsingGpuDevice };
 }
 
-function packageFolder(name: string): string | undefined {
-  try {
-    return dirname(require.resolve(`${name}/package.json`));
-  } catch {
-    return undefined;
-  }
+function rank({ cuda, setUpBy }: Addon): number {
+  return (setUpBy === 'isogym' ? 0 : 2) + (cuda ? 1 : 0);
 }
 
-function hasAddon(folder: string): boolean {
-  const lib = join(folder, 'lib');
-  return existsSync(lib) && readdirSync(lib).some((napi) => existsSync(join(lib, napi, 'tfjs_binding.node')));
+function missing(kind: 'cuda' | 'native'): Unavailable {
+  return packageFolder(ADDON_PACKAGE) === undefined
+    ? new Unavailable(`${ADDON_PACKAGE} is not installed`, `npm install --ignore-scripts ${ADDON_PACKAGE}@4.22.0`)
+    : new Unavailable('TensorFlow is not set up', `isogym setup ${kind}`);
+}
+
+/**
+ * What the package's index does, but for looking for the addon in its own folder only, and for the loaders and the Keras
+ * callbacks, which nothing here uses.
+ */
+function register({ packageName, file }: Addon): void {
+  require(`${packageName}/dist/register_all_kernels`);
+  const { NodeJSKernelBackend } = require(`${packageName}/dist/nodejs_kernel_backend`) as {
+    NodeJSKernelBackend: new (binding: unknown, packageName: string) => tf.KernelBackend;
+  };
+  const backend = new NodeJSKernelBackend(require(file), packageName);
+  tf.registerBackend('tensorflow', () => backend, 3);
 }
 
 /** Before the addon loads: TensorFlow reads its environment once, and tfjs-node calls two functions that Node 22 warns of and Node 24 no longer has. */

@@ -3,6 +3,7 @@ import { cpus } from 'node:os';
 import * as tf from '@tensorflow/tfjs';
 import { IsogymError, messageOf } from '../../records/errors.ts';
 import { BACKENDS, type Backend, type BackendName, type PassedOver, Unavailable } from './backend.ts';
+import { nvidiaDriver } from './gpu.ts';
 import { loadBinding } from './native.ts';
 import { prove } from './proof.ts';
 import { loadWasm } from './wasm/load.ts';
@@ -13,16 +14,16 @@ export { type Backend, type BackendName, describeBackend, type PassedOver } from
 /** How a backend is brought up: sets it on the engine and says its device. */
 const START: Record<BackendName, () => Promise<string>> = {
   cuda: async () => {
-    const { packageName, gpu } = await loadBinding({ hideGpu: false });
-    if (!gpu) throw new Unavailable(`${packageName} loads, and TensorFlow finds no GPU device`);
+    const { library, gpu } = loadBinding('cuda');
+    if (!gpu) throw new Unavailable(`${library} finds no GPU`, driverHint());
     await tf.setBackend('tensorflow');
-    return `GPU through ${packageName}`;
+    return `${nvidiaDriver()?.gpus[0] ?? 'GPU'} through ${library}`;
   },
   native: async () => {
-    const { packageName, gpu } = await loadBinding({ hideGpu: true });
+    const { library, gpu } = loadBinding('native');
     if (gpu) throw new Unavailable('the addon is loaded with the GPU in this process: it is the backend cuda');
     await tf.setBackend('tensorflow');
-    return `${cpuModel()} through ${packageName}`;
+    return `${cpuModel()} through ${library}`;
   },
   webgpu: loadWebgpu,
   wasm: async () => {
@@ -116,6 +117,12 @@ export function probeBackends(): Promise<readonly ProbedBackend[]> {
 function reasonOf(error: unknown): string {
   const reason = messageOf(error).split('\n')[0] ?? '';
   return error instanceof Unavailable && error.hint !== undefined ? `${reason} (${error.hint})` : reason;
+}
+
+function driverHint(): string {
+  const driver = nvidiaDriver();
+  if (driver === undefined) return 'the kernel has no NVIDIA driver';
+  return `NVIDIA driver ${driver.version}, ${driver.gpus.length} GPUs; CUDA_VISIBLE_DEVICES may hide them`;
 }
 
 function cpuModel(): string {

@@ -1,0 +1,166 @@
+/** @module A setup from end to end. It is made in a folder beside its place and moved there whole: what others find is finished or not there. */
+import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { basename, dirname, join, resolve } from 'node:path';
+import { ADDON_PACKAGE, readSetup, SETUP_FORMAT, type SetupManifest, setupFolder } from '../policy/backends/addon.ts';
+import { IsogymError } from '../records/errors.ts';
+import { buildAddon, libraryIn } from './build.ts';
+import { checkMachine, gigabytes, type Tools } from './checks.ts';
+import { download, verified } from './fetch.ts';
+import { proveSetup } from './prove.ts';
+import { isNeeded, KEPT_BYTES, type SetupKind, TENSORFLOW, totalBytes, WHEELS } from './wheels.ts';
+import { unzip } from './zip.ts';
+
+/** Where TensorFlow comes from. */
+export type Source =
+  | { readonly from: 'pip' }
+  | { readonly from: 'wheels'; readonly folder: string }
+  | { readonly from: 'tensorflow'; readonly folder: string };
+
+export interface InstallOptions {
+  readonly kind: SetupKind;
+  readonly source: Source;
+  /** Goes on although there is no GPU; the proof then runs on the CPU. */
+  readonly withoutGpu: boolean;
+  readonly note: (text: string) => void;
+  /** Called once before anything is fetched; false ends the setup. */
+  readonly agree: () => Promise<boolean>;
+  readonly signal: AbortSignal;
+}
+
+export interface Installed {
+  readonly folder: string;
+  readonly manifest: SetupManifest;
+  /** False where it was there already and still works. */
+  readonly changed: boolean;
+}
+
+/** @throws SETUP_UNFIT, SETUP_DECLINED, DOWNLOAD_FAILED, NO_WHEEL, BAD_WHEEL, NO_TENSORFLOW, BUILD_FAILED, PROOF_FAILED; nothing is left behind then */
+export async function install(options: InstallOptions): Promise<Installed> {
+  const { kind, source, note, signal } = options;
+  const folder = setupFolder(kind);
+  const there = readSetup(kind);
+  if (there !== undefined && fits(there, source)) {
+    proveSetup(proofKind(options), folder);
+    return { folder, manifest: there, changed: false };
+  }
+  const wheels = source.from === 'tensorflow' ? [] : WHEELS[kind];
+  const largest = Math.max(0, ...wheels.map(({ bytes }) => bytes));
+  const fetches = source.from === 'pip';
+  const needs = source.from === 'tensorflow' ? 1e6 : KEPT_BYTES[kind] + (fetches ? largest : 0);
+  const tools = checkMachine({ kind, fetches, needs, withoutGpu: options.withoutGpu });
+  note(plan(kind, source, folder));
+  if (!(await options.agree())) {
+    throw new IsogymError('SETUP_DECLINED', 'nothing was fetched or written', { hint: `isogym setup ${kind} --yes` });
+  }
+  removeLeftovers(kind);
+  const staging = `${folder}.partial-${process.pid}`;
+  mkdirSync(staging, { recursive: true });
+  try {
+    const bytes = await unpackAll(options, staging);
+    const inside = source.from !== 'tensorflow';
+    const library = libraryIn(inside ? join(staging, 'tensorflow') : resolve(source.folder));
+    note('building the addon');
+    await buildAddon(tools, library, staging, inside, signal);
+    if (inside) rmSync(library.include, { recursive: true });
+    note('proving it');
+    const proof = proveSetup(proofKind(options), staging);
+    const manifest = manifestOf(options, tools, proof, bytes);
+    writeFileSync(join(staging, 'setup.json'), `${JSON.stringify(manifest, null, 2)}\n`);
+    signal.throwIfAborted();
+    rmSync(folder, { recursive: true, force: true });
+    renameSync(staging, folder);
+    return { folder, manifest, changed: true };
+  } finally {
+    rmSync(staging, { recursive: true, force: true });
+  }
+}
+
+/** @returns whether there was anything to remove */
+export function remove(kind: SetupKind): boolean {
+  const folder = setupFolder(kind);
+  const there = existsSync(folder);
+  removeLeftovers(kind);
+  rmSync(folder, { recursive: true, force: true });
+  return there;
+}
+
+async function unpackAll({ kind, source, note, signal }: InstallOptions, staging: string): Promise<number> {
+  if (source.from === 'tensorflow') return 0;
+  let bytes = 0;
+  for (const [i, wheel] of WHEELS[kind].entries()) {
+    const name = `${wheel.project} ${wheel.version}, ${gigabytes(wheel.bytes)} (${i + 1}/${WHEELS[kind].length})`;
+    note(`${source.from === 'pip' ? 'fetching' : 'checking'} ${name}`);
+    const inbox = join(staging, 'inbox');
+    const file =
+      source.from === 'pip' ? await download(wheel, inbox, signal) : await verified(wheel, resolve(source.folder));
+    note(`unpacking ${basename(file)}`);
+    bytes += await unzip(file, staging, isNeeded, signal);
+    rmSync(inbox, { recursive: true, force: true });
+  }
+  return bytes;
+}
+
+function plan(kind: SetupKind, source: Source, folder: string): string {
+  const where = `into ${folder}, and nowhere else`;
+  if (source.from === 'tensorflow') return `builds the addon against ${source.folder} ${where}`;
+  const size = gigabytes(totalBytes(WHEELS[kind]));
+  const what = `TensorFlow ${TENSORFLOW}${kind === 'cuda' ? ' with CUDA 12.9 and cuDNN 9' : ''}`;
+  const how = source.from === 'pip' ? `fetches ${size} through pip` : `takes ${size} from ${source.folder}`;
+  return `${what}: ${how}, keeps ${gigabytes(KEPT_BYTES[kind])} ${where}`;
+}
+
+/** Whether what is there is what would be made now. */
+function fits(there: SetupManifest, source: Source): boolean {
+  if (!existsSync(setupFolder(there.kind))) return false;
+  if (source.from === 'tensorflow') return there.from === resolve(source.folder);
+  const hashes = (wheels: readonly { readonly sha256: string }[]) => wheels.map(({ sha256 }) => sha256).join();
+  return hashes(there.wheels) === hashes(WHEELS[there.kind]);
+}
+
+function proofKind({ kind, withoutGpu }: InstallOptions): SetupKind {
+  return withoutGpu ? 'native' : kind;
+}
+
+function manifestOf(
+  { kind, source }: InstallOptions,
+  tools: Tools,
+  proof: ReturnType<typeof proveSetup>,
+  bytes: number,
+): SetupManifest {
+  return {
+    format: SETUP_FORMAT,
+    kind,
+    tensorflow: proof.tensorflow,
+    from: source.from === 'tensorflow' ? resolve(source.folder) : source.from,
+    wheels:
+      source.from === 'tensorflow'
+        ? []
+        : WHEELS[kind].map(({ project, version, sha256 }) => ({ project, version, sha256 })),
+    addon: `${ADDON_PACKAGE} ${tools.addonVersion}`,
+    compiler: tools.compilerVersion,
+    device: proof.device,
+    memoryMiB: proof.memoryMiB,
+    bytes,
+  };
+}
+
+/** What setups that were killed have left; one that still runs keeps its own. */
+function removeLeftovers(kind: SetupKind): void {
+  const folder = setupFolder(kind);
+  if (!existsSync(dirname(folder))) return;
+  for (const name of readdirSync(dirname(folder))) {
+    const pid = Number(name.split('.partial-')[1] ?? Number.NaN);
+    if (name.startsWith(`${kind}.partial-`) && !isRunning(pid)) {
+      rmSync(join(dirname(folder), name), { recursive: true, force: true });
+    }
+  }
+}
+
+function isRunning(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return pid !== process.pid;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,111 @@
+import { spawnSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { nvidiaDriver } from '../../src/policy/backends/gpu.ts';
+import { older } from '../../src/setup/checks.ts';
+import { isNeeded, totalBytes, WHEELS } from '../../src/setup/wheels.ts';
+import { BIN } from '../cli/isogym.ts';
+
+let folder = '';
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'isogym-setup-'));
+});
+afterEach(() => rmSync(folder, { recursive: true }));
+
+function setup(args: readonly string[], env: Readonly<Record<string, string>> = {}) {
+  const { status, stdout, stderr } = spawnSync(process.execPath, [BIN, 'setup', ...args], {
+    encoding: 'utf8',
+    input: '',
+    env: { ...process.env, ISOGYM_HOME: folder, ...env },
+  });
+  return { code: status, stdout, stderr };
+}
+
+test('says what it would fetch, how large it is and where it goes, and fetches nothing unasked', () => {
+  const ran = setup(['native']);
+  expect(ran.stdout).toBe(
+    `TensorFlow 2.21.0: fetches 0.3 GB through pip, keeps 0.9 GB into ${folder}/tensorflow/native, and nowhere else\n`,
+  );
+  expect(ran.stderr).toBe('error: expected somebody to ask, found no terminal\nhint: Add --yes.\n');
+  expect(ran.code).toBe(2);
+  expect(readdirSync(folder)).toEqual([]);
+});
+
+test('each missing thing is one line and one command, before anything is fetched', () => {
+  const ran = setup(['native', '--yes'], { CXX: 'no-such-compiler', PATH: folder });
+  expect(ran.stderr).toBe(
+    [
+      'error:',
+      'no C++ compiler: no-such-compiler does not run',
+      'pip does not run',
+      'hint: sudo apt-get install -y g++',
+      '      sudo apt-get install -y python3-pip\n',
+    ].join('\n'),
+  );
+  expect(ran.code).toBe(1);
+});
+
+test('a wheel with another hash is not unpacked, and nothing is left behind', () => {
+  const wheels = join(folder, 'wheels');
+  mkdirSync(wheels);
+  writeFileSync(join(wheels, 'tensorflow_cpu-2.21.0-cp311-cp311-any.whl'), 'something else');
+  const ran = setup(['native', '--yes', '--json', '--wheels', wheels]);
+  expect(JSON.parse(ran.stdout).error).toMatchObject({ code: 'BAD_WHEEL' });
+  expect(readdirSync(join(folder, 'tensorflow'))).toEqual([]);
+});
+
+test('a folder without the wheel, or without a TensorFlow, is named', () => {
+  expect(setup(['native', '--yes', '--wheels', folder])).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining(`${folder}: expected a file tensorflow_cpu-2.21.0-….whl, found none`),
+  });
+  expect(setup(['native', '--yes', '--tensorflow', folder])).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining('expected include/tensorflow/c/c_api.h'),
+  });
+});
+
+test('removing what is not there says so', () => {
+  expect(JSON.parse(setup(['cuda', '--remove', '--json']).stdout)).toEqual({ kind: 'cuda', removed: false });
+});
+
+test('of a wheel only libraries, the headers that are compiled against and the compiler of XLA are kept', () => {
+  const kept = [
+    'tensorflow/libtensorflow_cc.so.2',
+    'tensorflow/include/tensorflow/c/eager/c_api.h',
+    'nvidia/cudnn/lib/libcudnn_ops.so.9',
+    'nvidia/cuda_nvcc/bin/ptxas',
+    'nvidia/cuda_nvcc/nvvm/libdevice/libdevice.10.bc',
+  ];
+  const left = [
+    'tensorflow/python/pywrap.so',
+    'tensorflow/include/Eigen/Core',
+    'nvidia/cudnn/include/cudnn.h',
+    'nvidia/__init__.py',
+    'tensorflow-2.21.0.dist-info/METADATA',
+  ];
+  expect([...kept, ...left].filter(isNeeded)).toEqual(kept);
+  expect(totalBytes(WHEELS.cuda)).toBeGreaterThan(3e9);
+});
+
+describe('the driver', () => {
+  test('is read from the kernel: version and models', () => {
+    mkdirSync(join(folder, 'gpus', '0000:00:04.0'), { recursive: true });
+    writeFileSync(
+      join(folder, 'version'),
+      'NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  570.124.06  Release Build\nGCC version:  gcc 12.2.0\n',
+    );
+    writeFileSync(join(folder, 'gpus', '0000:00:04.0', 'information'), 'Model: \t\t NVIDIA H200\nIRQ:   24\n');
+    expect(nvidiaDriver(folder)).toEqual({ version: '570.124.06', gpus: ['NVIDIA H200'] });
+    expect(nvidiaDriver(join(folder, 'nowhere'))).toBeUndefined();
+  });
+
+  test('versions are compared part by part', () => {
+    expect(older('470.82.01', '525.60.13')).toBe(true);
+    expect(older('525.60.13', '525.60.13')).toBe(false);
+    expect(older('525.105.17', '525.60.13')).toBe(false);
+    expect(older('unknown', '525.60.13')).toBe(false);
+  });
+});
