@@ -4,6 +4,7 @@ import * as tf from '@tensorflow/tfjs';
 import { messageOf } from '../../records/errors.ts';
 import { ADDON_PACKAGE, type Addon, findAddons, packageFolder } from './addon.ts';
 import { Unavailable } from './backend.ts';
+import type { NodeBackend } from './node-backend.ts';
 
 const require = createRequire(import.meta.url);
 
@@ -40,10 +41,7 @@ function load(kind: 'cuda' | 'native'): Binding {
   } finally {
     restore();
   }
-  const backend = tf.findBackend('tensorflow') as unknown as {
-    readonly isUsingGpuDevice: boolean;
-    readonly binding: { readonly TF_Version: string };
-  };
+  const backend = tf.findBackend('tensorflow') as NodeBackend;
   return { library: `TensorFlow ${backend.binding.TF_Version}`, gpu: backend.isUsingGpuDevice };
 }
 
@@ -68,6 +66,33 @@ function register({ packageName, file }: Addon): void {
   };
   const backend = new NodeJSKernelBackend(require(file), packageName);
   tf.registerBackend('tensorflow', () => backend, 3);
+  tf.unregisterKernel('GatherV2', 'tensorflow');
+  tf.registerKernel({ kernelName: 'GatherV2', backendName: 'tensorflow', kernelFunc: gather as tf.KernelFunc });
+}
+
+/** The package's own reads every index back to check it, which stalls a GPU and cannot be recorded; TensorFlow checks them on the CPU itself. */
+function gather({ inputs, attrs, backend }: GatherCall): tf.TensorInfo {
+  const { TF_ATTR_INT, TF_ATTR_TYPE, TF_INT32 } = backend.binding;
+  const axis = tf.scalar(attrs.axis, 'int32');
+  const type = (name: string, value: number) => ({ name, type: TF_ATTR_TYPE, value });
+  const out = backend.executeSingleOutput(
+    'GatherV2',
+    [
+      { name: 'batch_dims', type: TF_ATTR_INT, value: attrs.batchDims },
+      type('Tparams', backend.getDTypeInteger(inputs.x.dtype)),
+      type('Tindices', TF_INT32),
+      type('Taxis', TF_INT32),
+    ],
+    [inputs.x, inputs.indices, axis],
+  );
+  axis.dispose();
+  return out;
+}
+
+interface GatherCall {
+  readonly inputs: { readonly x: tf.TensorInfo; readonly indices: tf.TensorInfo };
+  readonly attrs: { readonly axis: number; readonly batchDims: number };
+  readonly backend: NodeBackend;
 }
 
 /** Before the addon loads: TensorFlow reads its environment once, and tfjs-node calls two functions that Node 22 warns of and Node 24 no longer has. */

@@ -1,0 +1,300 @@
+/**
+ * @module A TensorFlow session that holds named variables, and functions that were recorded once and are replayed as one call each.
+ *
+ * All functions share one graph, as variables cannot be shared between sessions: a new function means a new session, into which the
+ * variables are carried over.
+ */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import * as tf from '@tensorflow/tfjs';
+import { IsogymError } from '../../records/errors.ts';
+import type { NodeBackend } from '../backends/node-backend.ts';
+import type { NamedTensors } from '../model.ts';
+import { attribute, savedModel } from './protobuf.ts';
+import { type Endpoint, Graph, Recorder } from './recorder.ts';
+
+export interface TensorSpec {
+  readonly shape: readonly number[];
+  readonly dtype: 'float32' | 'int32' | 'bool';
+}
+
+/** A change of variables, by a TensorFlow operation that takes their handles first. */
+export interface Effect {
+  readonly op: string;
+  /** Names of variables. */
+  readonly variables: readonly string[];
+  /** Operands in order; where the operation wants a handle among them, `variables` come first. */
+  readonly operands: readonly tf.Tensor[];
+  readonly attributes: Readonly<Record<string, Buffer>>;
+}
+
+export interface Scope {
+  readonly feeds: NamedTensors;
+  /** The variable as it was when the call began. */
+  read(variable: string): tf.Tensor;
+  /** Makes a change at once, and gives the variable as it is after it. */
+  update(effect: Effect): tf.Tensor;
+}
+
+export interface Recorded {
+  readonly outputs: NamedTensors;
+  /** What a call changes, after all reads. A function may end in several ways; a call says which. */
+  readonly endings?: Readonly<Record<string, readonly Effect[]>>;
+}
+
+interface Known {
+  readonly prefix: string;
+  /** In the order of their placeholders. */
+  readonly feeds: readonly string[];
+  readonly outputs: readonly string[];
+  readonly endings: readonly string[];
+}
+
+const FLOAT = 1;
+
+/** `variable ← value` */
+export function assign(variable: string, value: tf.Tensor): Effect {
+  return {
+    op: 'AssignVariableOp',
+    variables: [variable],
+    operands: [value],
+    attributes: { dtype: attribute.type(FLOAT) },
+  };
+}
+
+/** `variable ← variable + value` */
+export function assignAdd(variable: string, value: tf.Tensor): Effect {
+  return { ...assign(variable, value), op: 'AssignAddVariableOp' };
+}
+
+export class Session {
+  readonly #backend = tf.backend() as NodeBackend;
+  readonly #graph = new Graph();
+  readonly #functions = new Map<string, Known>();
+  readonly #shapes = new Map<string, readonly number[]>();
+  /** Values that wait for the session to be loaded. */
+  #waiting: Record<string, tf.Tensor> = {};
+  #session: number | undefined;
+
+  /** How many functions were recorded. */
+  get recordings(): number {
+    return this.#functions.size;
+  }
+
+  has(name: string): boolean {
+    return this.#functions.has(name);
+  }
+
+  hasVariable(name: string): boolean {
+    return this.#shapes.has(name);
+  }
+
+  /** New variables, all float32. The tensors stay their owner's. */
+  declare(values: NamedTensors): void {
+    for (const [name, value] of Object.entries(values)) {
+      if (this.#shapes.has(name)) throw new IsogymError('INTERNAL', `variable ${name} is declared twice`);
+      this.#shapes.set(name, value.shape);
+      const handle = {
+        dtype: attribute.type(FLOAT),
+        shape: attribute.shape(value.shape),
+        shared_name: attribute.string(name),
+      };
+      this.#graph.add(`handle/${name}`, 'VarHandleOp', [], handle);
+      this.#graph.add(`get/${name}`, 'ReadVariableOp', [`handle/${name}`], { dtype: attribute.type(FLOAT) });
+      const placeholder = { dtype: attribute.type(FLOAT), shape: attribute.shape(value.shape) };
+      this.#graph.add(`new/${name}`, 'Placeholder', [], placeholder);
+      const assigned = { dtype: attribute.type(FLOAT) };
+      this.#graph.add(`set/${name}`, 'AssignVariableOp', [`handle/${name}`, `new/${name}`], assigned);
+      const done = { dtype: attribute.type(FLOAT), value: attribute.tensor(FLOAT, [], Buffer.alloc(4)) };
+      this.#graph.add(`did/${name}`, 'Const', [`^set/${name}`], done);
+    }
+    this.#unload();
+    for (const [name, value] of Object.entries(values)) this.#waiting[name] = tf.keep(value.clone());
+  }
+
+  /**
+   * Runs `step` once eagerly, on zeros, and keeps what it asked of TensorFlow.
+   * @throws NOT_RECORDABLE where it reads a tensor back
+   */
+  define(name: string, feeds: Readonly<Record<string, TensorSpec>>, step: (scope: Scope) => Recorded): void {
+    const before = this.#graph.nodes.length;
+    try {
+      this.#record(name, feeds, step);
+    } catch (error) {
+      this.#graph.nodes.length = before;
+      throw error;
+    }
+    this.#unload();
+  }
+
+  #record(name: string, feeds: Readonly<Record<string, TensorSpec>>, step: (scope: Scope) => Recorded): void {
+    const prefix = `f${this.#functions.size}`;
+    const recorder = new Recorder(this.#graph, prefix);
+    tf.tidy(() => {
+      const standIns = this.#standIns(recorder, feeds);
+      const reads = new Map<string, tf.Tensor>();
+      let updates = 0;
+      const scope: Scope = {
+        feeds: standIns,
+        read: (variable) => {
+          const known = reads.get(variable);
+          if (known !== undefined) return known;
+          return this.#read(recorder, reads, variable, `read/${variable}`, []);
+        },
+        update: (effect) => {
+          const node = this.#effect(recorder, effect, [], `update${updates++}`);
+          const [variable = ''] = effect.variables;
+          return this.#read(recorder, reads, variable, `after${updates}/${variable}`, [`^${node}`]);
+        },
+      };
+      const { outputs, endings = {} } = recorder.record(() => step(scope));
+      for (const [ending, effects] of Object.entries({ '': [], ...endings })) {
+        const done = this.#inOrder(recorder, effects, reads, ending);
+        for (const [output, tensor] of Object.entries(outputs)) {
+          const inputs = [recorder.endpoint(tensor), ...done];
+          recorder.node('Identity', inputs, { T: recorder.typeOf(tensor) }, `out/${output}/${ending}`);
+        }
+      }
+      const known = { prefix, feeds: Object.keys(feeds), outputs: Object.keys(outputs), endings: Object.keys(endings) };
+      this.#functions.set(name, known);
+    });
+  }
+
+  /**
+   * One call. The outputs are new tensors, the caller's.
+   * @param ending which of the function's endings; none changes nothing but what `update` does
+   */
+  run(name: string, feeds: NamedTensors, ending = ''): Record<string, tf.Tensor> {
+    const known = this.#functions.get(name);
+    if (known === undefined) throw new IsogymError('INTERNAL', `function ${name} was not recorded`);
+    const inputs = known.feeds.map((feed) => feeds[feed] as tf.Tensor);
+    const made = this.#call(
+      inputs,
+      known.feeds.map((feed) => `${known.prefix}/feed/${feed}`),
+      known.outputs.map((output) => `${known.prefix}/out/${output}/${ending}`),
+    );
+    return Object.fromEntries(known.outputs.map((output, i) => [output, made[i] as tf.Tensor]));
+  }
+
+  /** The variables' values as new tensors, the caller's. */
+  read<Name extends string>(names: readonly Name[]): Record<Name, tf.Tensor> {
+    const made = this.#call(
+      [],
+      [],
+      names.map((name) => `get/${name}`),
+    );
+    return Object.fromEntries(names.map((name, i) => [name, made[i]])) as Record<Name, tf.Tensor>;
+  }
+
+  write(values: NamedTensors): void {
+    const names = Object.keys(values);
+    const did = this.#call(
+      Object.values(values),
+      names.map((name) => `new/${name}`),
+      names.map((name) => `did/${name}`),
+    );
+    tf.dispose(did);
+  }
+
+  dispose(): void {
+    if (this.#session !== undefined) this.#backend.binding.deleteSavedModel(this.#session);
+    this.#session = undefined;
+    tf.dispose(Object.values(this.#waiting));
+    this.#waiting = {};
+  }
+
+  #standIns(recorder: Recorder, feeds: Readonly<Record<string, TensorSpec>>): NamedTensors {
+    return Object.fromEntries(
+      Object.entries(feeds).map(([feed, { shape, dtype }]) => {
+        const attributes = { dtype: recorder.typeOf({ dtype }), shape: attribute.shape(shape) };
+        const placeholder = recorder.node('Placeholder', [], attributes, `feed/${feed}`);
+        return [feed, recorder.standIn(shape, dtype, placeholder)];
+      }),
+    );
+  }
+
+  #read(
+    recorder: Recorder,
+    reads: Map<string, tf.Tensor>,
+    variable: string,
+    node: string,
+    after: readonly string[],
+  ): tf.Tensor {
+    const shape = this.#shapes.get(variable);
+    if (shape === undefined) throw new IsogymError('INTERNAL', `variable ${variable} was not declared`);
+    const inputs = [`handle/${variable}`, ...after];
+    const made = recorder.node('ReadVariableOp', inputs, { dtype: attribute.type(FLOAT) }, node);
+    const tensor = recorder.standIn(shape, 'float32', made);
+    reads.set(variable, tensor);
+    return tensor;
+  }
+
+  #effect(recorder: Recorder, effect: Effect, after: readonly string[], name: string): Endpoint {
+    const handles = effect.variables.map((variable) => `handle/${variable}`);
+    const operands = effect.operands.map((operand) => recorder.endpoint(operand));
+    return recorder.node(effect.op, [...handles, ...operands, ...after], effect.attributes, name);
+  }
+
+  /** Each effect after every read of what it changes, and after the effect before it on the same variable. @returns control inputs that wait for all */
+  #inOrder(
+    recorder: Recorder,
+    effects: readonly Effect[],
+    reads: ReadonlyMap<string, tf.Tensor>,
+    ending: string,
+  ): readonly string[] {
+    const last = new Map<string, Endpoint>();
+    const all = effects.map((effect, i) => {
+      const after = effect.variables.flatMap((variable) => {
+        const before = last.get(variable);
+        const read = reads.get(variable);
+        return [before, read && recorder.endpoint(read)].flatMap((node) => (node === undefined ? [] : [`^${node}`]));
+      });
+      const node = this.#effect(recorder, effect, [...new Set(after)], `end/${ending}/${i}`);
+      for (const variable of effect.variables) last.set(variable, node);
+      return `^${node}`;
+    });
+    return all;
+  }
+
+  #call(inputs: readonly tf.Tensor[], from: readonly string[], to: readonly string[]): tf.Tensor[] {
+    const session = this.#load();
+    const ids = this.#backend.getInputTensorIds(inputs);
+    const outputs = to.map((node) => `${node}:0`).join(',');
+    const made = this.#backend.binding.runSavedModel(session, ids, from.join(','), outputs);
+    return made.map((handle) => this.#backend.createOutputTensor(handle));
+  }
+
+  /** Ends the session, if there is one, and keeps the variables. */
+  #unload(): void {
+    if (this.#session === undefined) return;
+    const names = [...this.#shapes.keys()].filter((name) => this.#loaded.has(name));
+    const values = this.read(names);
+    // Whatever tidy this happens in.
+    for (const value of Object.values(values)) tf.keep(value);
+    this.#backend.binding.deleteSavedModel(this.#session);
+    this.#session = undefined;
+    this.#waiting = { ...values, ...this.#waiting };
+  }
+
+  /** Variables of the session that is loaded now. */
+  readonly #loaded = new Set<string>();
+
+  #load(): number {
+    if (this.#session !== undefined) return this.#session;
+    const folder = mkdtempSync(join(tmpdir(), 'isogym-graph-'));
+    try {
+      writeFileSync(join(folder, 'saved_model.pb'), savedModel(this.#graph.nodes));
+      this.#session = this.#backend.binding.loadSavedModel(folder, 'serve');
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+    this.#loaded.clear();
+    for (const name of this.#shapes.keys()) this.#loaded.add(name);
+    const values = this.#waiting;
+    this.#waiting = {};
+    this.write(values);
+    tf.dispose(Object.values(values));
+    return this.#session;
+  }
+}

@@ -1,0 +1,5 @@
+/** Tests that need TensorFlow's C library: run where `isogym setup native` has run, skipped with a word on stderr elsewhere. */
+import { findAddons } from '../../../src/policy/backends/addon.ts';
+
+export const NATIVE = findAddons().length > 0;
+if (!NATIVE) console.warn('SKIPPED: what needs the native backend was not tested; isogym setup native');
