@@ -10,6 +10,9 @@ import type { Tool } from './tool.ts';
 /** How thoroughly the world is renewed between episodes: called again in place (µs), in a fresh context (a third of a ms), in a fresh isolate (1–2 ms). */
 export type ResetLevel = 'state' | 'context' | 'isolate';
 
+/** Where worlds run: in the worker threads of this process, or in a process of its own for each worker, which can be killed and costs its own episodes only. */
+export type Isolation = 'thread' | 'process';
+
 /**
  * What the module behind `Environment.world` exports as default. It runs inside the isolate and is called once an episode.
  * `random` is the episode's own generator; `Math.random` inside the isolate draws from the same seed.
@@ -67,10 +70,14 @@ export interface Environment<Options = unknown> {
     readonly maxTokens: number;
     /** Tokens of one action. */
     readonly maxActionTokens: number;
+    /** Tool calls that are executed in one episode; the others are answered with an error. */
+    readonly maxCalls: number;
     /** Malformed actions in a row that end the episode. */
     readonly maxMalformed: number;
   };
   readonly reset: ResetLevel;
+  /** Where its worlds run. Default `thread`. */
+  readonly isolation: Isolation;
   /** The isolate's heap limit in MiB. */
   readonly memoryMiB: number;
   /** Task number `index` ≥ 0 of the task set that `seed` fixes. Pure: same arguments, same task. */
@@ -82,18 +89,19 @@ export interface Environment<Options = unknown> {
 
 export type EnvironmentDefinition<Options> = Omit<
   Environment<Options>,
-  'format' | 'words' | 'limits' | 'reset' | 'memoryMiB' | 'scripts'
+  'format' | 'words' | 'limits' | 'reset' | 'isolation' | 'memoryMiB' | 'scripts'
 > & {
   readonly format?: FormatName;
   readonly words?: readonly string[];
   readonly limits?: Partial<Environment['limits']>;
   readonly reset?: ResetLevel;
+  readonly isolation?: Isolation;
   readonly memoryMiB?: number;
   readonly scripts?: Readonly<Record<string, Script>>;
 };
 
 /**
- * Fills the defaults: JSON format, no words, 8 steps, 4096 tokens an episode, 512 an action, 3 malformed in a row, a fresh context, 32 MiB.
+ * Fills the defaults: JSON format, no words, 8 steps, 4096 tokens an episode, 512 an action, 100 calls, 3 malformed in a row, a fresh context, worker threads, 32 MiB.
  * @throws INVALID_ENVIRONMENT naming every problem at once.
  */
 export function defineEnvironment<Options>(definition: EnvironmentDefinition<Options>): Environment<Options> {
@@ -101,10 +109,18 @@ export function defineEnvironment<Options>(definition: EnvironmentDefinition<Opt
     format: 'json',
     words: [],
     reset: 'context',
+    isolation: 'thread',
     memoryMiB: 32,
     scripts: {},
     ...definition,
-    limits: { maxSteps: 8, maxTokens: 4096, maxActionTokens: 512, maxMalformed: 3, ...definition.limits },
+    limits: {
+      maxSteps: 8,
+      maxTokens: 4096,
+      maxActionTokens: 512,
+      maxCalls: 100,
+      maxMalformed: 3,
+      ...definition.limits,
+    },
   };
   const problems = problemsOf(environment);
   if (problems.length > 0) {

@@ -3,10 +3,10 @@ import type { Policy, PolicyReply } from '../policy/policy.ts';
 import type { Tokenizer } from '../policy/tokenizer.ts';
 import { IsogymError, messageOf } from '../records/errors.ts';
 import { deriveSeed, generator } from '../records/random.ts';
-import type { CallRecord, Episode } from '../records/trajectory.ts';
+import type { CallRecord, Episode, SandboxFailure } from '../records/trajectory.ts';
 import type { Environment } from './environment.ts';
 import type { Format } from './format.ts';
-import { ToolRegistry } from './registry.ts';
+import { type Execute, ToolRegistry } from './registry.ts';
 import type { RolloutRequest } from './rollouts.ts';
 import type { WorldSession } from './sandbox/world-host.ts';
 import { Transcript } from './transcript.ts';
@@ -44,7 +44,13 @@ export async function runEpisode(setup: EpisodeSetup): Promise<Episode> {
 async function loop(setup: EpisodeSetup, transcript: Transcript): Promise<Episode> {
   const { request, environment, format, world, policy, tokenizer, signal } = setup;
   const { tools, limits } = environment;
-  const registry = new ToolRegistry(tools, (tool, argsJson, timeoutMs) => world.call(tool, argsJson, timeoutMs));
+  let failure: SandboxFailure | undefined;
+  const execute: Execute = (tool, argsJson, timeoutMs) => {
+    const outcome = world.call(tool, argsJson, timeoutMs);
+    if (outcome.status === 'crashed') failure ??= outcome.kind;
+    return outcome;
+  };
+  const registry = new ToolRegistry(tools, execute, limits.maxCalls);
   const random = generator(deriveSeed(request.seed, 'policy'));
   let observed = format.prompt(request.task);
   let malformedInARow = 0;
@@ -97,12 +103,13 @@ async function loop(setup: EpisodeSetup, transcript: Transcript): Promise<Episod
     // Decision 2, when to act: at once, every call, in order; decision 4, what to do when one fails, is the registry's.
     const calls: CallRecord[] = [];
     for (const call of action.calls) {
-      const crashed = calls.some((record) => record.error === 'crashed');
-      calls.push(crashed ? registry.skip(call, 'an earlier call crashed') : registry.call(call));
+      calls.push(calls.some(crashed) ? registry.skip(call, 'an earlier call crashed') : registry.call(call));
     }
     transcript.step(action, calls, tokens);
-    const crash = calls.find((record) => record.error === 'crashed');
-    if (crash !== undefined) return transcript.end('sandbox-failure', { detail: crash.observation });
+    const crash = calls.find(crashed);
+    if (crash !== undefined) {
+      return transcript.end('sandbox-failure', { detail: crash.observation, failure: failure ?? 'died' });
+    }
 
     malformedInARow = action.calls.every((call) => call.arguments === null) ? malformedInARow + 1 : 0;
     if (malformedInARow >= limits.maxMalformed) {
@@ -111,6 +118,10 @@ async function loop(setup: EpisodeSetup, transcript: Transcript): Promise<Episod
     observed = format.observation(calls);
   }
   return transcript.end('max-steps', { detail: `no final answer in ${limits.maxSteps} steps` });
+}
+
+function crashed(record: CallRecord): boolean {
+  return record.states.at(-1) === 'crashed';
 }
 
 /** A reply that breaks the contract is a failure of the policy, before any of it is recorded. */

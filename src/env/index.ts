@@ -14,6 +14,7 @@ export {
   defineEnvironment,
   type Environment,
   type EnvironmentDefinition,
+  type Isolation,
   type Script,
   type ScriptedAction,
   type ScriptView,

@@ -18,9 +18,10 @@ export class Inside {
   #grammar: Grammar | undefined;
 
   /** @throws INVALID_FORMAT, INVALID_WORDS */
-  constructor(environment: Environment, overrides: Pick<RolloutSetup, 'maxSteps' | 'reset'>) {
-    const { maxSteps = environment.limits.maxSteps, reset = environment.reset } = overrides;
-    this.environment = { ...environment, reset, limits: { ...environment.limits, maxSteps } };
+  constructor(environment: Environment, overrides: Pick<RolloutSetup, 'maxSteps' | 'reset' | 'isolation'>) {
+    const { limits } = environment;
+    const { maxSteps = limits.maxSteps, reset = environment.reset, isolation = environment.isolation } = overrides;
+    this.environment = { ...environment, reset, isolation, limits: { ...limits, maxSteps } };
     this.format = formatOf(environment);
     this.tokenizer = new Tokenizer(environment.words);
   }

@@ -1,9 +1,10 @@
-/** @module Rollouts in a pool of worker threads. The same requests give the same episodes, whatever the number of workers. */
-import { MessageChannel, type MessagePort, receiveMessageOnPort } from 'node:worker_threads';
+/** @module Rollouts in a pool of workers. The same requests give the same episodes, whatever the number of workers and wherever the worlds run. */
+import type { MessagePort } from 'node:worker_threads';
 import { Piscina } from 'piscina';
-import type { TokenPolicy } from '../policy/token-policy.ts';
 import { inputError, messageOf } from '../records/errors.ts';
 import type { Episode } from '../records/trajectory.ts';
+import { Conversation } from './conversation.ts';
+import type { Environment } from './environment.ts';
 import { Inside } from './inside.ts';
 import { importEnvironment } from './load.ts';
 import {
@@ -14,46 +15,64 @@ import {
   type RolloutRequest,
   type RolloutSetup,
 } from './rollouts.ts';
-import { Rounds } from './rounds.ts';
-import { bundle, resolveModule } from './sandbox/bundle.ts';
+import { bundle } from './sandbox/bundle.ts';
+import type { HostLimits } from './sandbox/host/process.ts';
+import { resolveModule } from './sandbox/resolve-module.ts';
 import { failedEpisode } from './transcript.ts';
-import type { FromWorker, ToWorker, WorkerSetup, WorkerTask } from './worker.ts';
+import type { KnownBounds } from './untrusted.ts';
+import type { HostSetup, WorkerAnswer, WorkerSetup, WorkerTask } from './work.ts';
+
+/** Bounds of the sandbox hosts, for isolation `process`; each has a default. */
+export type HostOptions = Partial<HostLimits & Pick<HostSetup, 'recycleAfter'>>;
 
 export class RolloutPool implements RolloutEngine {
-  readonly #threads: Piscina;
+  readonly #threads: Piscina<WorkerTask, WorkerAnswer>;
   readonly #inside: Inside;
   readonly #workers: number;
+  readonly #ownsHosts: boolean;
   /** The run before. Runs follow each other, so that a token policy is never asked by two at once. */
   #last: Promise<unknown> = Promise.resolve();
 
-  private constructor(threads: Piscina, inside: Inside, workers: number) {
+  private constructor(threads: Piscina<WorkerTask, WorkerAnswer>, inside: Inside, workers: number, ownsHosts: boolean) {
     this.#threads = threads;
     this.#inside = inside;
     this.#workers = workers;
+    this.#ownsHosts = ownsHosts;
   }
 
   /** Starts the workers and loads the environment in each. @throws what loading it throws */
-  static async start(o: RolloutSetup & { readonly workers: number }): Promise<RolloutPool> {
-    const { workers, ...setup } = o;
+  static async start(
+    o: RolloutSetup & { readonly workers: number; readonly host?: HostOptions },
+  ): Promise<RolloutPool> {
+    const { workers, host = {}, ...setup } = o;
     if (!(Number.isInteger(workers) && workers > 0)) {
       throw inputError('WORKERS', `workers: expected a positive integer, found ${workers}`);
     }
     const environment = await importEnvironment(setup.environment);
     const inside = new Inside(environment, setup);
     const script = await bundle(environment.world);
-    const threads = new Piscina({
-      filename: resolveModule(new URL('./worker.ts', import.meta.url)).href,
+    const ownsHosts = inside.environment.isolation === 'process';
+    const workerData: WorkerSetup = {
+      setup,
+      script,
+      ...(ownsHosts ? { host: hostSetup(inside.environment, host, workers) } : {}),
+    };
+    const file = ownsHosts ? './host-worker.ts' : './worker.ts';
+    const threads = new Piscina<WorkerTask, WorkerAnswer>({
+      filename: resolveModule(new URL(file, import.meta.url)).href,
       minThreads: workers,
       maxThreads: workers,
-      workerData: { setup, script } satisfies WorkerSetup,
+      workerData,
+      // One that owns a host must hear of it between two tasks too, and not sleep.
+      atomics: ownsHosts ? 'async' : 'sync',
     });
     // A worker that dies between two tasks is replaced; nothing of it was lost.
     threads.on('error', () => {});
-    const pool = new RolloutPool(threads, inside, workers);
+    const pool = new RolloutPool(threads, inside, workers, ownsHosts);
     try {
-      await Promise.all(Array.from({ length: workers }, () => pool.#send({ kind: 'load' })));
+      await pool.#all({ kind: 'load' });
     } catch (error) {
-      await threads.destroy();
+      await pool.#end();
       throw error;
     }
     return pool;
@@ -68,7 +87,7 @@ export class RolloutPool implements RolloutEngine {
   /** Waits for the runs that have begun. */
   async close(): Promise<void> {
     await this.#last;
-    await this.#threads.destroy();
+    await this.#end();
   }
 
   async #run(
@@ -81,12 +100,24 @@ export class RolloutPool implements RolloutEngine {
     if (signal?.aborted) cancel();
     signal?.addEventListener('abort', cancel);
     try {
-      if (policy.kind === 'tokens') return await this.#converse(requests, policy.policy, stop);
+      const bounds = this.#bounds(policy);
+      if (policy.kind === 'tokens') {
+        const { name, version } = policy.policy;
+        const conversation = new Conversation(policy.policy, requests, async (share, port) => {
+          const task: WorkerTask = { kind: 'converse', requests: share, name, version, bounds, port, stop };
+          const answer = await this.#send(task, [port]);
+          return 'death' in answer ? answer.death : undefined;
+        });
+        // One share a worker: its episodes live in it at once.
+        const shares = chunked(requests, Math.max(1, Math.ceil(requests.length / this.#workers)));
+        await Promise.all(shares.map((share) => conversation.run(share)));
+        return requests.map((request) => conversation.episode(request.id));
+      }
       // Made here too, so that what does not suit the environment is the caller's error and not each worker's.
       const { name } = this.#inside.policy(policy);
       // 5 to 10 ms of work in each, a few for each worker, so that none waits long for the last.
       const size = Math.min(64, Math.max(16, Math.ceil(requests.length / (4 * this.#workers))));
-      const chunks = chunked(requests, size).map((chunk) => this.#act(chunk, policy, name, stop));
+      const chunks = chunked(requests, size).map((chunk) => this.#act(chunk, { policy, name, bounds, stop }));
       return (await Promise.all(chunks)).flat();
     } finally {
       signal?.removeEventListener('abort', cancel);
@@ -94,96 +125,64 @@ export class RolloutPool implements RolloutEngine {
   }
 
   /**
-   * Where a worker dies, one of its chunk's episodes did it: each is run again alone, so that the others come to what they
-   * would have come to, and the one is a failure of its own.
+   * Where a worker or its host dies, one of its chunk's episodes did it: each is run again alone, so that the others come to
+   * what they would have come to, and the one is a failure of its own. Not halves upon halves: what hangs would be waited
+   * for at each of them.
    */
   async #act(
     requests: readonly RolloutRequest[],
-    policy: InsideSpec,
-    name: string,
-    stop: Int32Array,
+    how: {
+      readonly policy: InsideSpec;
+      readonly name: string;
+      readonly bounds: KnownBounds;
+      readonly stop: Int32Array;
+    },
   ): Promise<readonly Episode[]> {
-    try {
-      return await this.#send({ kind: 'act', requests, policy, stop });
-    } catch (error) {
-      const [only, ...more] = requests;
-      if (only === undefined) return [];
-      if (more.length === 0) return [failedEpisode(only, name, 'sandbox-failure', messageOf(error))];
-      const alone = requests.map((request) => this.#act([request], policy, name, stop));
-      return (await Promise.all(alone)).flat();
-    }
+    const answer = await this.#send({ kind: 'act', requests, ...how }).catch(
+      (error: unknown): WorkerAnswer => ({ death: { kind: 'died', message: messageOf(error) } }),
+    );
+    if ('episodes' in answer) return answer.episodes;
+    const [only, ...more] = requests;
+    if (only === undefined) return [];
+    const { kind, message } = answer.death;
+    if (more.length === 0) return [failedEpisode(only, how.name, 'sandbox-failure', message, kind)];
+    return (await Promise.all(requests.map((request) => this.#act([request], how)))).flat();
   }
 
-  /** One task a worker: its share of the episodes live in it at once, and the tokens are made here, in rounds. */
-  async #converse(
-    requests: readonly RolloutRequest[],
-    policy: TokenPolicy,
-    stop: Int32Array,
-  ): Promise<readonly Episode[]> {
-    const rounds = new Rounds(
-      policy,
-      requests.map((request) => request.id),
-    );
-    const { name, version } = policy;
-    const episodes = new Map<string, Episode>();
-    const ended = (episode: Episode) => {
-      episodes.set(episode.id, episode);
-      rounds.end(episode.id);
-    };
-    const shares = chunked(requests, Math.max(1, Math.ceil(requests.length / this.#workers)));
-    await Promise.all(
-      shares.map(async (share) => {
-        const { port1: ours, port2: port } = new MessageChannel();
-        const serve = server(ours, rounds, ended);
-        let death = 'its worker ended without it';
-        try {
-          await this.#send({ kind: 'converse', requests: share, name, version, port, stop }, [port]);
-        } catch (error) {
-          death = messageOf(error);
-        }
-        // The task's end and its last words come by two ways: what was said before the end is in the port by now.
-        for (let left = receiveMessageOnPort(ours); left !== undefined; left = receiveMessageOnPort(ours)) {
-          serve(left.message as FromWorker);
-        }
-        ours.close();
-        for (const request of share) {
-          if (!episodes.has(request.id)) ended(failedEpisode(request, name, 'sandbox-failure', death));
-        }
-      }),
-    );
-    return requests.map((request) => episodes.get(request.id) as Episode);
+  /** What an episode's record can hold at most. */
+  #bounds(policy: PolicySpec): KnownBounds {
+    const { tabular, limits } = this.#inside.environment;
+    const own = policy.kind === 'tabular' && tabular !== undefined;
+    const vocabulary = own ? tabular.states + tabular.actions.length : this.#inside.tokenizer.size;
+    // A policy's own view of a state stands outside the limit.
+    return { vocabulary, maxSteps: limits.maxSteps, maxTokens: limits.maxTokens + limits.maxSteps };
   }
 
-  #send(task: WorkerTask, transferList: MessagePort[] = []): Promise<readonly Episode[]> {
-    return this.#threads.run(task, { transferList }) as Promise<readonly Episode[]>;
+  async #end(): Promise<void> {
+    // A thread that ends takes its host along; ended by hand, nothing is left for the system to clear away.
+    if (this.#ownsHosts) await this.#all({ kind: 'close' });
+    await this.#threads.destroy();
+  }
+
+  #all(task: WorkerTask): Promise<unknown> {
+    return Promise.all(Array.from({ length: this.#workers }, () => this.#send(task)));
+  }
+
+  #send(task: WorkerTask, transferList: MessagePort[] = []): Promise<WorkerAnswer> {
+    return this.#threads.run(task, { transferList });
   }
 }
 
-/** Answers what a worker asks; the replies of one round go back in one message. */
-function server(ours: MessagePort, rounds: Rounds, ended: (episode: Episode) => void): (messages: FromWorker) => void {
-  let outbox: ToWorker[number][] = [];
-  const flush = () => {
-    ours.postMessage(outbox satisfies ToWorker);
-    outbox = [];
-  };
-  const post = (message: ToWorker[number]) => {
-    if (outbox.push(message) === 1) queueMicrotask(flush);
-  };
-  const serve = (messages: FromWorker) => {
-    for (const message of messages) {
-      if ('ended' in message) {
-        ended(message.ended);
-        continue;
-      }
-      const { episodeId } = message.ask;
-      rounds.ask(message.ask).then(
-        (reply) => post({ episodeId, reply }),
-        (error: unknown) => post({ episodeId, error: messageOf(error) }),
-      );
-    }
-  };
-  ours.on('message', serve);
-  return serve;
+/** Defaults: 512 MiB and four heaps of resident memory, 250 ms of grace, 10 s without a sign of progress, 5000 episodes. */
+function hostSetup(environment: Environment, options: HostOptions, workers: number): HostSetup {
+  const {
+    residentMiB = 512 + 4 * environment.memoryMiB,
+    graceMs = 250,
+    outsideMs = 10_000,
+    recycleAfter = 5000,
+  } = options;
+  const closed = new Int32Array(new SharedArrayBuffer(4));
+  return { limits: { residentMiB, graceMs, outsideMs }, recycleAfter, closed, workers };
 }
 
 function chunked<T>(items: readonly T[], size: number): readonly (readonly T[])[] {

@@ -15,17 +15,22 @@ export type Execute = (tool: string, argsJson: string, timeoutMs: number) => Wor
 export class ToolRegistry {
   readonly #tools: ReadonlyMap<string, Tool>;
   readonly #execute: Execute;
+  readonly #maxCalls: number;
+  #calls = 0;
   /** The tool whose timeout took the world away, if one did. */
   #lostTo: string | undefined;
 
-  constructor(tools: readonly Tool[], execute: Execute) {
+  /** @param maxCalls executions in the episode, retries not counted. */
+  constructor(tools: readonly Tool[], execute: Execute, maxCalls: number = Number.POSITIVE_INFINITY) {
+    this.#maxCalls = maxCalls;
     this.#tools = new Map(tools.map((tool) => [tool.name, tool]));
     this.#execute = execute;
   }
 
   /**
    * Validates, runs, retries and caps. `error` of the record is `unknown-tool`, `malformed`, `invalid-arguments`,
-   * `tool-error`, `crashed`, `timeout` or `skipped`.
+   * `tool-error`, `skipped`, or a bound that was crossed: `timeout`, `too-deep`, `too-much-output`, `too-many-calls`; where
+   * the world died, `out-of-memory` or `crashed`.
    *
    * What is retried follows from the effect and the terminal state: once, a `read` or `idempotent` tool whose failure says
    * that it is transient. Never a write, and never a timeout, whose silence says nothing. After a timeout the world is
@@ -52,6 +57,11 @@ export class ToolRegistry {
     if (this.#lostTo !== undefined) {
       return this.skip(call, `the tools are gone since ${this.#lostTo} timed out; give the final answer`);
     }
+    if (this.#calls >= this.#maxCalls) {
+      const text = `${this.#maxCalls} calls have been made, an episode may have no more: give the final answer`;
+      return refused(call, 'too-many-calls', text);
+    }
+    this.#calls++;
     return this.#run(call, tool, read.json);
   }
 
@@ -92,7 +102,7 @@ export class ToolRegistry {
       states,
       attempts: 1 + retried.length,
       observation: capped(observationOf(tool, outcome), tool.maxOutput),
-      ...(outcome.status === 'ok' ? {} : { error: outcome.status === 'error' ? 'tool-error' : outcome.status }),
+      ...(outcome.status === 'ok' ? {} : { error: errorOf(outcome) }),
       ...(retried.length === 0 ? {} : { retried }),
     };
   }
@@ -101,8 +111,19 @@ export class ToolRegistry {
     try {
       return this.#execute(tool.name, argsJson, tool.timeoutMs);
     } catch (error) {
-      return { status: 'crashed', message: messageOf(error) };
+      return { status: 'crashed', kind: 'died', message: messageOf(error) };
     }
+  }
+}
+
+function errorOf(outcome: Exclude<WorldOutcome, { status: 'ok' }>): string {
+  switch (outcome.status) {
+    case 'error':
+      return outcome.bound ?? 'tool-error';
+    case 'timeout':
+      return 'timeout';
+    case 'crashed':
+      return outcome.kind === 'out-of-memory' ? outcome.kind : 'crashed';
   }
 }
 

@@ -96,8 +96,9 @@ export class RolloutRunner implements RolloutEngine {
     try {
       world = this.#host.open(JSON.stringify(request.task.public), deriveSeed(request.seed, 'world'));
     } catch (error) {
-      const boundary = error instanceof WorldFailure ? error.boundary : 'environment';
-      return failedEpisode(request, policy.name, `${boundary}-failure`, messageOf(error));
+      const failure = error instanceof WorldFailure ? error.failure : undefined;
+      const stop = failure === undefined ? 'environment-failure' : 'sandbox-failure';
+      return failedEpisode(request, policy.name, stop, messageOf(error), failure);
     }
     try {
       const { environment, format, tokenizer } = this.#inside;

@@ -3,6 +3,7 @@
 import type { TokenPolicy } from '../policy/token-policy.ts';
 import type { PublicTask } from '../records/task.ts';
 import type { Episode } from '../records/trajectory.ts';
+import type { Isolation, ResetLevel } from './environment.ts';
 
 export interface RolloutRequest {
   readonly id: string;
@@ -48,7 +49,8 @@ export interface RolloutSetup {
   readonly options: unknown;
   /** Overrides of the environment's own values. */
   readonly maxSteps?: number;
-  readonly reset?: 'state' | 'context' | 'isolate';
+  readonly reset?: ResetLevel;
+  readonly isolation?: Isolation;
 }
 
 export interface RolloutEngine {

@@ -1,7 +1,14 @@
 /** @module The transcript of one episode: append-only, and all that is known of it. Ending it gives the record. */
 import type { Action } from '../records/action.ts';
 import type { StopReason } from '../records/stop-reason.ts';
-import { type CallRecord, type Episode, type Segment, type Step, TRAJECTORY_FORMAT } from '../records/trajectory.ts';
+import {
+  type CallRecord,
+  type Episode,
+  type SandboxFailure,
+  type Segment,
+  type Step,
+  TRAJECTORY_FORMAT,
+} from '../records/trajectory.ts';
 import type { RolloutRequest } from './rollouts.ts';
 
 /** What a policy sampled: ids, the behaviour policy's logprob of each or null where it has none, the version of its weights. */
@@ -46,7 +53,10 @@ export class Transcript {
   }
 
   /** @param detail for failures and truncations: what happened, in words. */
-  end(stop: StopReason, end: { readonly detail?: string; readonly final?: string } = {}): Episode {
+  end(
+    stop: StopReason,
+    end: { readonly detail?: string; readonly final?: string; readonly failure?: SandboxFailure } = {},
+  ): Episode {
     const { id, group, task, iteration, rollout, seed } = this.#request;
     return {
       format: TRAJECTORY_FORMAT,
@@ -62,6 +72,7 @@ export class Transcript {
       segments: this.#segments(),
       stop,
       ...(end.detail === undefined ? {} : { stopDetail: end.detail }),
+      ...(end.failure === undefined ? {} : { failure: end.failure }),
       final: end.final ?? null,
     };
   }
@@ -88,6 +99,12 @@ export class Transcript {
 }
 
 /** The record of an episode that never began, or whose own record was lost with its worker. */
-export function failedEpisode(request: RolloutRequest, policy: string, stop: StopReason, detail: string): Episode {
-  return new Transcript(request, policy).end(stop, { detail });
+export function failedEpisode(
+  request: RolloutRequest,
+  policy: string,
+  stop: StopReason,
+  detail: string,
+  failure?: SandboxFailure,
+): Episode {
+  return new Transcript(request, policy).end(stop, failure === undefined ? { detail } : { detail, failure });
 }

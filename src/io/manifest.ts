@@ -51,9 +51,10 @@ export function hashText(text: string): string {
 /** Keys that say where, how fast and how long, and not what is computed. */
 const OPERATIONAL = ['name', 'backend', 'workers', 'iterations', 'checkpoint', 'runs'] as const;
 
-/** Hash of what a config computes: of everything but `OPERATIONAL`, whatever the order of its keys. */
+/** Hash of what a config computes: of everything but `OPERATIONAL` and where the worlds run, whatever the order of its keys. */
 export function configHash(config: Config): string {
-  const rest: Record<string, unknown> = { ...config };
+  const { isolation: _, ...environment } = config.environment;
+  const rest: Record<string, unknown> = { ...config, environment };
   for (const key of OPERATIONAL) delete rest[key];
   return hashText(JSON.stringify(sorted(rest)));
 }

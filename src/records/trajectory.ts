@@ -17,7 +17,7 @@ export interface CallRecord {
   readonly attempts: number;
   /** What the policy reads. */
   readonly observation: string;
-  /** Present where the call did not end `ok`: a short machine-readable cause, e.g. `unknown-tool`, `invalid-arguments`, `tool-error`, `timeout`. */
+  /** Present where the call did not end `ok`: a short machine-readable cause, e.g. `unknown-tool`, `invalid-arguments`, `tool-error`, `timeout`; see `ToolRegistry.call`. */
   readonly error?: string;
   /** Failures hidden from the policy by a retry inside the registry, one message each. */
   readonly retried?: readonly string[];
@@ -48,6 +48,12 @@ export interface Segment {
   readonly trainable: boolean;
 }
 
+/**
+ * What a sandbox failure was. `out-of-memory`: a heap, or the process around it, grew beyond its bound. `hang`: something
+ * ignored its timeout and its process was killed. `untrusted`: a process sent what it never should. `died`: anything else.
+ */
+export type SandboxFailure = 'out-of-memory' | 'hang' | 'untrusted' | 'died';
+
 /** An episode as the rollout worker delivers it: complete, not yet judged. */
 export interface Episode {
   readonly format: typeof TRAJECTORY_FORMAT;
@@ -66,6 +72,8 @@ export interface Episode {
   readonly stop: StopReason;
   /** For failures and truncations: what happened, in words. */
   readonly stopDetail?: string;
+  /** Present where `stop` is `sandbox-failure`. */
+  readonly failure?: SandboxFailure;
   /** The final answer, or null. */
   readonly final: string | null;
 }

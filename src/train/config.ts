@@ -29,6 +29,12 @@ const environment = z.strictObject({
     .describe(
       "How thoroughly the world is renewed between episodes, in place of the environment's own level: called again in place, in a fresh context, or in a fresh isolate.",
     ),
+  isolation: z
+    .enum(['thread', 'process'])
+    .optional()
+    .describe(
+      "Where the worlds run, in place of the environment's own choice: in the worker threads, or in a process for each worker, which can be killed and costs its own episodes only. Changes speed and no result.",
+    ),
 });
 
 const verifier = z.strictObject({

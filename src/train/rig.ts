@@ -31,13 +31,14 @@ export async function openRig(config: Config, where?: Where): Promise<OpenRig> {
   const agent = agentOf(config.policy, environment);
   const tasks = buildTaskSet(environment, options, config.tasks);
   const workers = config.workers === 'auto' ? availableParallelism() : config.workers;
-  const { maxSteps, reset } = config.environment;
+  const { maxSteps, reset, isolation } = config.environment;
   const rollouts = await RolloutPool.start({
     environment: environmentUrl,
     options,
     workers,
     ...(maxSteps === undefined ? {} : { maxSteps }),
     ...(reset === undefined ? {} : { reset }),
+    ...(isolation === undefined ? {} : { isolation }),
   });
   try {
     const verifiers = await VerifierPool.start({ verifier: verifierUrl, workers: 1 });

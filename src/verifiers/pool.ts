@@ -1,6 +1,7 @@
 /** @module Scoring on a pool of worker threads. */
 import { Piscina } from 'piscina';
-import { bundle, resolveModule } from '../env/sandbox/bundle.ts';
+import { bundle } from '../env/sandbox/bundle.ts';
+import { resolveModule } from '../env/sandbox/resolve-module.ts';
 import { IsogymError, messageOf } from '../records/errors.ts';
 import type { Score } from '../records/trajectory.ts';
 import { importVerifier } from './load.ts';

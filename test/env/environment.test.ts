@@ -29,9 +29,10 @@ describe('defineEnvironment', () => {
       format: 'json',
       words: [],
       reset: 'context',
+      isolation: 'thread',
       memoryMiB: 32,
       scripts: {},
-      limits: { maxSteps: 3, maxTokens: 4096, maxActionTokens: 512, maxMalformed: 3 },
+      limits: { maxSteps: 3, maxTokens: 4096, maxActionTokens: 512, maxCalls: 100, maxMalformed: 3 },
     });
   });
 

@@ -397,13 +397,13 @@ describe('what the policy does wrong is data', () => {
 
 describe('what the world does wrong is data', () => {
   const crashing = (): WorldSession =>
-    worldOf({ lookup: () => ({ status: 'crashed', message: 'Isolate was disposed' }) });
+    worldOf({ lookup: () => ({ status: 'crashed', kind: 'out-of-memory', message: 'Isolate was disposed' }) });
 
   it('case 19: a crash fails the episode with the boundary and the words, later calls are skipped', async () => {
     const both = { calls: [...lookup('population_of_x').calls, ...lookup('population_of_y').calls] };
     const episode = await run(scripted(both), {}, { world: crashing() });
-    expect(episode).toMatchObject({ stop: 'sandbox-failure', final: null });
+    expect(episode).toMatchObject({ stop: 'sandbox-failure', failure: 'out-of-memory', final: null });
     expect(episode.stopDetail).toContain('Isolate was disposed');
-    expect(episode.steps[0]?.calls.map((record) => record.error)).toEqual(['crashed', 'skipped']);
+    expect(episode.steps[0]?.calls.map((record) => record.error)).toEqual(['out-of-memory', 'skipped']);
   });
 });

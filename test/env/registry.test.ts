@@ -43,7 +43,7 @@ function toolOf(effect: ToolEffect, ...outcomes: readonly WorldOutcome[]) {
   const counter = { runs: 0 };
   const registry = new ToolRegistry(
     [tool],
-    () => outcomes[counter.runs++] ?? { status: 'crashed', message: 'too often' },
+    () => outcomes[counter.runs++] ?? { status: 'crashed', kind: 'died', message: 'too often' },
   );
   return { counter, call: () => registry.call(issued('tool', {})) };
 }
@@ -195,7 +195,7 @@ describe('retries', () => {
     ['a write', 'write', busy],
     ['a failure that does not say it is transient', 'read', wrong],
     ['a timeout', 'read', { status: 'timeout' }],
-    ['a crash', 'read', { status: 'crashed', message: 'gone' }],
+    ['a crash', 'read', { status: 'crashed', kind: 'died', message: 'gone' }],
   ] as const)('%s is never retried', (_, effect, outcome) => {
     const { counter, call } = toolOf(effect, outcome, ok);
     expect(call()).toMatchObject({ attempts: 1, states: ['issued', 'running', outcome.status] });

@@ -15,6 +15,7 @@ test('the hash of a config changes with what is computed, and not with where, ho
     iterations: 9,
     runs: { dir: 'elsewhere' },
     checkpoint: { every: 1, keep: 1 },
+    environment: { ...someConfig.environment, isolation: 'process' as const },
   };
   expect(configHash(same)).toBe(configHash(someConfig));
   const others = [

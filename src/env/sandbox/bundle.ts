@@ -1,19 +1,10 @@
 /** @module Bundling: one module and what it imports become one script for an isolate. */
-import { existsSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type BuildFailure, build, type Message } from 'esbuild';
-import { IsogymError, inputError } from '../../records/errors.ts';
+import { IsogymError } from '../../records/errors.ts';
 import { REGISTER } from './guard.ts';
-
-/** The module at `url`, or, beside a compiled build, the `.js` that `x.ts` became. @throws MODULE_NOT_FOUND */
-export function resolveModule(url: URL): URL {
-  if (existsSync(url)) return url;
-  const compiled = new URL(url);
-  compiled.pathname = url.pathname.replace(/\.ts$/, '.js');
-  if (existsSync(compiled)) return compiled;
-  throw inputError('MODULE_NOT_FOUND', `Expected a module at ${url.href}, found no such file.`);
-}
+import { resolveModule } from './resolve-module.ts';
 
 /**
  * One script that registers the module with the guard and does nothing else: the module's own code runs later, behind the

@@ -10,7 +10,8 @@
  * process), and a microtask left by a call that ran late runs in the next session's call. `bundle.ts` turns `async` into calls
  * of `Promise`, and code from strings, which could write `async` again, is refused: so nothing runs once the door has answered.
  *
- * The answer's first letter is its kind: `k` ok, `e` error, `t` an error marked transient.
+ * The answer's first letter is its kind: `k` ok, `e` error, `t` an error marked transient, `d` the call stack was too deep,
+ * `o` too much output.
  */
 
 /** Longest string that may leave the isolate, in UTF-16 code units. A tool's own `maxOutput` is applied outside, on what is left. */
@@ -28,7 +29,7 @@ export const REGISTER = 'isogymRegister';
 export const GUARD = String.raw`'use strict';
 (() => {
   const global = globalThis;
-  const { apply, construct, defineProperty, deleteProperty } = Reflect;
+  const { apply, construct, defineProperty, deleteProperty, getPrototypeOf } = Reflect;
   const { parse, stringify } = JSON;
   const { freeze, hasOwn } = Object;
   const { isArray } = Array;
@@ -156,8 +157,12 @@ export const GUARD = String.raw`'use strict';
   delete datePrototype.getYear;
   delete datePrototype.setYear;
 
+  const rangeErrorPrototype = RangeError.prototype;
   const describe = (error) => {
     try {
+      if (error !== null && typeof error === 'object' && getPrototypeOf(error) === rangeErrorPrototype && error.message === 'Maximum call stack size exceeded') {
+        return 'dThe calls nest too deep.';
+      }
       const message = typeof error === 'string' ? error : error.message;
       if (typeof message !== 'string' || message === '') return 'eA value without a message was thrown.';
       return (error.transient === true ? 't' : 'e') + head(message, ${MAX_MESSAGE});
@@ -196,7 +201,7 @@ export const GUARD = String.raw`'use strict';
     if (typeof tool !== 'function') return 'eThe world has no tool "' + head(name, 100) + '".';
     const text = apply(tool, tools, [parse(argumentsJson)]);
     if (typeof text !== 'string') return 'eThe tool must return a string, it returned ' + kindOf(text) + '.';
-    if (text.length > ${MAX_TEXT}) return 'eThe tool returned ' + text.length + ' characters; at most ${MAX_TEXT} may leave the isolate.';
+    if (text.length > ${MAX_TEXT}) return 'oThe tool returned ' + text.length + ' characters; at most ${MAX_TEXT} may leave the isolate.';
     return 'k' + text;
   };
 

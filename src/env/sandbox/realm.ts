@@ -1,16 +1,24 @@
 /** @module Realms: guarded contexts with a program in them, and the isolates that hold them. Synchronous; one thread. */
 import type ivm from 'isolated-vm';
 import { messageOf } from '../../records/errors.ts';
+import type { SandboxFailure } from '../../records/trajectory.ts';
 import type { ResetLevel } from '../environment.ts';
 import { GUARD, RUN } from './guard.ts';
 import { isolatedVm } from './isolated-vm.ts';
+import { enter, leave } from './progress.ts';
 
 /** What an operation inside came to. After `timeout` or `crashed` the realm answers `crashed` for ever. */
 export type WorldOutcome =
   | { readonly status: 'ok'; readonly text: string }
-  | { readonly status: 'error'; readonly message: string; readonly transient: boolean }
+  | {
+      readonly status: 'error';
+      readonly message: string;
+      readonly transient: boolean;
+      /** A bound that was crossed: the call stack, or the length of what may leave. */
+      readonly bound?: 'too-deep' | 'too-much-output';
+    }
   | { readonly status: 'timeout' }
-  | { readonly status: 'crashed'; readonly message: string };
+  | { readonly status: 'crashed'; readonly kind: SandboxFailure; readonly message: string };
 
 /** `open` (public JSON, seed) and `call` (tool, arguments JSON) of a world, `score` (input JSON, seed) of a verifier. */
 export type Operation = 'open' | 'call' | 'score';
@@ -30,7 +38,7 @@ export class Realm {
   readonly cell: Cell;
   readonly #context: ivm.Context;
   readonly #run: ivm.Reference<(operation: Operation, a: string, b: string) => string>;
-  #dead: string | undefined;
+  #dead: Extract<WorldOutcome, { status: 'crashed' }> | undefined;
 
   constructor(cell: Cell) {
     this.cell = cell;
@@ -45,31 +53,49 @@ export class Realm {
   }
 
   run(operation: Operation, a: string, b: string, timeoutMs: number): WorldOutcome {
-    if (this.#dead !== undefined) return { status: 'crashed', message: this.#dead };
+    if (this.#dead !== undefined) return this.#dead;
     let answer: string;
+    const outer = enter(timeoutMs);
     try {
       answer = this.#run.applySync(undefined, [operation, a, b], { timeout: timeoutMs });
     } catch (error) {
       // The door catches all that foreign code throws: this is isolated-vm's own error.
       this.cell.retired = true;
       if (!this.cell.isolate.isDisposed && messageOf(error).startsWith('Script execution timed out')) {
-        this.#dead = `An earlier operation took longer than its ${timeoutMs} ms.`;
+        this.#dead = died(`An earlier operation took longer than its ${timeoutMs} ms.`);
         return { status: 'timeout' };
       }
-      this.#dead = messageOf(error);
-      return { status: 'crashed', message: this.#dead };
+      const message = messageOf(error);
+      this.#dead = /memory limit|out of memory/i.test(message)
+        ? { status: 'crashed', kind: 'out-of-memory', message }
+        : died(message);
+      return this.#dead;
+    } finally {
+      leave(outer);
     }
     const text = answer.slice(1);
-    if (answer[0] === 'k') return { status: 'ok', text };
-    return { status: 'error', message: text, transient: answer[0] === 't' };
+    switch (answer[0]) {
+      case 'k':
+        return { status: 'ok', text };
+      case 'd':
+        return { status: 'error', message: text, transient: false, bound: 'too-deep' };
+      case 'o':
+        return { status: 'error', message: text, transient: false, bound: 'too-much-output' };
+      default:
+        return { status: 'error', message: text, transient: answer[0] === 't' };
+    }
   }
 
   release(): void {
-    this.#dead ??= 'The session is closed.';
+    this.#dead ??= died('The session is closed.');
     if (this.cell.isolate.isDisposed) return;
     this.#run.release();
     this.#context.release();
   }
+}
+
+export function died(message: string): Extract<WorldOutcome, { status: 'crashed' }> {
+  return { status: 'crashed', kind: 'died', message };
 }
 
 /** Contexts of 0.2 MiB share an isolate, so that each has this much of its heap at least. */

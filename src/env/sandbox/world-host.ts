@@ -1,17 +1,19 @@
 /** @module A world host: opens an environment's worlds inside isolates. It knows no tasks, tools or episodes, only strings. */
 import { IsogymError, messageOf } from '../../records/errors.ts';
+import type { SandboxFailure } from '../../records/trajectory.ts';
 import type { ResetLevel } from '../environment.ts';
-import { type Realm, RealmPool, type WorldOutcome } from './realm.ts';
+import { died, type Realm, RealmPool, type WorldOutcome } from './realm.ts';
 
 export type { WorldOutcome } from './realm.ts';
 
-/** A world that could not be opened. `environment`: the author's code threw, looped, or gave no world; `sandbox`: the isolate died. */
+/** A world that could not be opened: the author's code threw, looped, or gave no world; or the isolate died. */
 export class WorldFailure extends IsogymError {
-  readonly boundary: 'environment' | 'sandbox';
+  /** What the sandbox failed of; undefined where the environment failed. */
+  readonly failure: SandboxFailure | undefined;
 
-  constructor(boundary: 'environment' | 'sandbox', message: string, cause?: unknown) {
-    super(boundary === 'environment' ? 'ENVIRONMENT_FAILURE' : 'SANDBOX_FAILURE', message, { cause });
-    this.boundary = boundary;
+  constructor(failure: SandboxFailure | undefined, message: string, cause?: unknown) {
+    super(failure === undefined ? 'ENVIRONMENT_FAILURE' : 'SANDBOX_FAILURE', message, { cause });
+    this.failure = failure;
   }
 }
 
@@ -55,18 +57,18 @@ export class WorldHost {
     try {
       realm = this.#realms.take();
     } catch (cause) {
-      throw new WorldFailure('sandbox', `No context can be made for the world: ${messageOf(cause)}`, cause);
+      throw new WorldFailure('died', `No context can be made for the world: ${messageOf(cause)}`, cause);
     }
     const outcome = realm.run('open', publicJson, seed, this.#openTimeoutMs);
     if (outcome.status === 'ok') return session(realm, this.#realms);
     this.#realms.give(realm, false);
     switch (outcome.status) {
       case 'error':
-        throw new WorldFailure('environment', `The world's create() threw: ${outcome.message}`);
+        throw new WorldFailure(undefined, `The world's create() threw: ${outcome.message}`);
       case 'timeout':
-        throw new WorldFailure('environment', `The world's create() took longer than ${this.#openTimeoutMs} ms.`);
+        throw new WorldFailure(undefined, `The world's create() took longer than ${this.#openTimeoutMs} ms.`);
       case 'crashed':
-        throw new WorldFailure('sandbox', `The isolate died while the world was created: ${outcome.message}`);
+        throw new WorldFailure(outcome.kind, `The isolate died while the world was created: ${outcome.message}`);
     }
   }
 
@@ -80,7 +82,7 @@ function session(realm: Realm, realms: RealmPool): WorldSession {
   return {
     call(tool, argsJson, timeoutMs) {
       // Checked here too: at level `state` the realm itself lives on, with another episode in it.
-      if (closed) return { status: 'crashed', message: 'The session is closed.' };
+      if (closed) return died('The session is closed.');
       return realm.run('call', tool, argsJson, timeoutMs);
     },
     close() {

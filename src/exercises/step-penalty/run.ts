@@ -2,7 +2,7 @@
 import { availableParallelism } from 'node:os';
 import { Piscina } from 'piscina';
 import { importEnvironment } from '../../env/load.ts';
-import { resolveModule } from '../../env/sandbox/bundle.ts';
+import { resolveModule } from '../../env/sandbox/resolve-module.ts';
 import { stopwatch } from '../../io/clock.ts';
 import { loadConfig } from '../../io/config-file.ts';
 import { moduleUrl } from '../../io/modules.ts';

@@ -3,7 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { expect, it } from 'vitest';
-import { bundle, resolveModule } from '../../../src/env/sandbox/bundle.ts';
+import { bundle } from '../../../src/env/sandbox/bundle.ts';
+import { resolveModule } from '../../../src/env/sandbox/resolve-module.ts';
 import type { IsogymError } from '../../../src/records/errors.ts';
 import { hostOf } from './programs.ts';
 

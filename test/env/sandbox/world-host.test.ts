@@ -120,7 +120,7 @@ describe.each(LEVELS)('a world at level %s', (level) => {
       200,
     );
     const failure = failureOf(host);
-    expect(failure.boundary).toBe('environment');
+    expect(failure.failure).toBeUndefined();
     expect(failure.code).toBe('ENVIRONMENT_FAILURE');
     expect(failure.message).toMatch(message);
     expect(host.open('1', 'seed').call('hi', '{}', 5000)).toEqual(ok('hi'));
@@ -134,7 +134,7 @@ describe.each(LEVELS)('a world at level %s', (level) => {
       20_000,
     );
     const failure = failureOf(host);
-    expect(failure.boundary).toBe('sandbox');
+    expect(failure.failure).toBe('out-of-memory');
     expect(failure.code).toBe('SANDBOX_FAILURE');
     expect(host.open('1', 'seed').call('hi', '{}', 5000)).toEqual(ok('hi'));
     host.dispose();
@@ -160,6 +160,7 @@ describe.each(LEVELS)('a world at level %s', (level) => {
     expect(late.call('loop', '{}', 50)).toEqual({ status: 'timeout' });
     expect(late.call('hi', '{}', 5000)).toEqual({
       status: 'crashed',
+      kind: 'died',
       message: 'An earlier operation took longer than its 50 ms.',
     });
     expect(sibling.call('hi', '{}', 5000)).toEqual(ok('hi'));
@@ -176,6 +177,7 @@ describe.each(LEVELS)('a world at level %s', (level) => {
     const session = host.open('null', 'a');
     expect(session.call('bomb', '{}', 20_000)).toMatchObject({
       status: 'crashed',
+      kind: 'out-of-memory',
       message: expect.stringMatching(/memory/),
     });
     expect(session.call('hi', '{}', 5000)).toMatchObject({ status: 'crashed' });
@@ -190,7 +192,11 @@ describe.each(LEVELS)('a world at level %s', (level) => {
     first.close();
     first.close();
     const [second, third] = [host.open('null', 'b'), host.open('null', 'c')];
-    expect(first.call('hi', '{}', 5000)).toEqual({ status: 'crashed', message: 'The session is closed.' });
+    expect(first.call('hi', '{}', 5000)).toEqual({
+      status: 'crashed',
+      kind: 'died',
+      message: 'The session is closed.',
+    });
     expect([second, third].map((session) => session.call('hi', '{}', 5000))).toEqual([ok('hi'), ok('hi')]);
     host.dispose();
   });
@@ -264,7 +270,7 @@ describe('a program that gives no world', () => {
   ])('because it %s is a failure of the environment', (_, defaultExport, message) => {
     const host = hostOf(program(defaultExport), 'context', 100);
     const failure = failureOf(host);
-    expect(failure.boundary).toBe('environment');
+    expect(failure.failure).toBeUndefined();
     expect(failure.message).toMatch(message);
     host.dispose();
   });

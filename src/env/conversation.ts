@@ -1,0 +1,149 @@
+/**
+ * @module A run of a token policy over a pool: the workers' episodes ask, and the tokens are made here, in rounds. What was
+ * answered is kept, so that episodes whose worker died are told the same again and come to where they were.
+ */
+import { MessageChannel, type MessagePort, receiveMessageOnPort } from 'node:worker_threads';
+import type { TokenPolicy, TokenReply, TokenRequest } from '../policy/token-policy.ts';
+import { messageOf } from '../records/errors.ts';
+import type { Episode } from '../records/trajectory.ts';
+import type { RolloutRequest } from './rollouts.ts';
+import { Rounds } from './rounds.ts';
+import type { Death } from './sandbox/host/protocol.ts';
+import { failedEpisode } from './transcript.ts';
+import type { FromWorker, ToWorker } from './work.ts';
+
+/** Sends episodes to a worker; resolves once they have ended, or to the worker's death. */
+export type SendShare = (requests: readonly RolloutRequest[], port: MessagePort) => Promise<Death | undefined>;
+
+interface Asked {
+  readonly reply: Promise<TokenReply>;
+  settled: boolean;
+}
+
+export class Conversation {
+  readonly #policy: TokenPolicy;
+  readonly #rounds: Rounds;
+  readonly #send: SendShare;
+  /** All that each episode has asked, in order. */
+  readonly #log = new Map<string, Asked[]>();
+  readonly #episodes = new Map<string, Episode>();
+
+  /** @throws DUPLICATE_EPISODE */
+  constructor(policy: TokenPolicy, requests: readonly RolloutRequest[], send: SendShare) {
+    this.#policy = policy;
+    this.#rounds = new Rounds(
+      policy,
+      requests.map((request) => request.id),
+    );
+    this.#send = send;
+  }
+
+  /** What came of an episode, once its share has been run. */
+  episode(id: string): Episode {
+    return this.#episodes.get(id) as Episode;
+  }
+
+  /**
+   * One worker's share. Where the worker dies, one of the episodes that live in it did it: each is told again, alone, what it
+   * was told, up to where it waits for more. The one that takes its worker down is a failure of its own; the others go on,
+   * together, from where they were. Where none does, nothing is known of who did it, and all of them have failed.
+   */
+  async run(share: readonly RolloutRequest[]): Promise<void> {
+    const fail = (requests: readonly RolloutRequest[], { kind, message }: Death) => {
+      for (const request of requests) {
+        this.#end(failedEpisode(request, this.#policy.name, 'sandbox-failure', message, kind));
+      }
+    };
+    for (let open = share; open.length > 0; ) {
+      const death = await this.#talk(open, 'live');
+      open = open.filter((request) => !this.#episodes.has(request.id));
+      if (death === undefined || open.length < 2) {
+        fail(open, death ?? { kind: 'died', message: 'its worker ended without it' });
+        return;
+      }
+      const survivors: RolloutRequest[] = [];
+      for (const request of open) {
+        const again = await this.#talk([request], 'replay');
+        if (again === undefined) survivors.push(request);
+        else fail([request], again);
+      }
+      if (survivors.length === open.length) {
+        fail(open, death);
+        return;
+      }
+      open = survivors;
+    }
+  }
+
+  async #talk(requests: readonly RolloutRequest[], mode: 'live' | 'replay'): Promise<Death | undefined> {
+    const { port1: ours, port2: theirs } = new MessageChannel();
+    const serve = this.#server(ours, mode);
+    let death: Death | undefined;
+    try {
+      death = await this.#send(requests, theirs);
+    } catch (error) {
+      death = { kind: 'died', message: messageOf(error) };
+    }
+    // The task's end and its last words come by two ways: what was said before the end is in the port by now.
+    for (let left = receiveMessageOnPort(ours); left !== undefined; left = receiveMessageOnPort(ours)) {
+      serve(left.message as FromWorker);
+    }
+    ours.close();
+    return death;
+  }
+
+  /** Answers what a worker asks; the replies of one round go back in one message. */
+  #server(ours: MessagePort, mode: 'live' | 'replay'): (messages: FromWorker) => void {
+    let outbox: ToWorker[number][] = [];
+    const flush = () => {
+      ours.postMessage(outbox satisfies ToWorker);
+      outbox = [];
+    };
+    const post = (message: ToWorker[number]) => {
+      if (outbox.push(message) === 1) queueMicrotask(flush);
+    };
+    const told = new Map<string, number>();
+    const serve = (messages: FromWorker) => {
+      for (const message of messages) {
+        if ('ended' in message) {
+          if (mode === 'live') this.#end(message.ended);
+          continue;
+        }
+        const { episodeId } = message.ask;
+        const turn = told.get(episodeId) ?? 0;
+        told.set(episodeId, turn + 1);
+        const asked = this.#asked(message.ask, turn, mode);
+        if (asked === undefined) post({ episodeId, error: 'it has been told all that there was' });
+        else {
+          asked.reply.then(
+            (reply) => post({ episodeId, reply }),
+            (error: unknown) => post({ episodeId, error: messageOf(error) }),
+          );
+        }
+      }
+    };
+    ours.on('message', serve);
+    return serve;
+  }
+
+  /** What was asked at this turn of an episode: from the log, or, in a live talk, of the policy. */
+  #asked(request: TokenRequest, turn: number, mode: 'live' | 'replay'): Asked | undefined {
+    const log = this.#log.get(request.episodeId) ?? [];
+    const known = log[turn];
+    if (known !== undefined && (mode === 'live' || known.settled)) return known;
+    if (mode === 'replay') return undefined;
+    const asked: Asked = { reply: this.#rounds.ask(request), settled: false };
+    const settle = () => {
+      asked.settled = true;
+    };
+    asked.reply.then(settle, settle);
+    this.#log.set(request.episodeId, [...log, asked]);
+    return asked;
+  }
+
+  #end(episode: Episode): void {
+    this.#episodes.set(episode.id, episode);
+    this.#log.delete(episode.id);
+    this.#rounds.end(episode.id);
+  }
+}

@@ -1,0 +1,111 @@
+/**
+ * @module What runs in each thread of a pool whose workers own a sandbox host: the supervisor, off the thread that runs
+ * tensors. It reads all that comes from the host as untrusted before anybody else sees it.
+ */
+import { type MessagePort, workerData } from 'node:worker_threads';
+import { IsogymError, messageOf } from '../records/errors.ts';
+import type { Episode } from '../records/trajectory.ts';
+import { type RolloutServiceSetup, type RolloutTask, writeSpec } from './rollout-service.ts';
+import { objectOf, untrusted } from './sandbox/host/protocol.ts';
+import { type HostAnswer, HostSupervisor } from './sandbox/host/supervisor.ts';
+import { readEpisode, readEpisodes, readTokenRequest } from './untrusted.ts';
+import type { FromWorker, WorkerAnswer, WorkerSetup, WorkerTask } from './work.ts';
+
+const { setup, script, host } = workerData as WorkerSetup;
+if (host === undefined)
+  throw new IsogymError('INTERNAL', 'a worker that owns a sandbox host was started without its limits');
+const { limits, recycleAfter, closed, workers } = host;
+const supervisor = new HostSupervisor({
+  service: new URL('./rollout-service.ts', import.meta.url),
+  setup: { setup, script } satisfies RolloutServiceSetup,
+  limits,
+  recycleAfter,
+});
+
+/** Between two looks at whether the run was cancelled. */
+const LOOK_MS = 20;
+
+export default async function work(task: WorkerTask): Promise<WorkerAnswer> {
+  switch (task.kind) {
+    case 'load':
+      await supervisor.start();
+      return { episodes: [] };
+    case 'close':
+      await close();
+      return { episodes: [] };
+    case 'act': {
+      const { requests, name, bounds } = task;
+      const body: RolloutTask = { kind: 'act', requests, policy: writeSpec(task.policy), cancelled: isSet(task.stop) };
+      const answer = await cancelled(task.stop, supervisor.run(body, { weight: requests.length }));
+      return read(answer, (result) => readEpisodes(result, requests, name, bounds));
+    }
+    case 'converse': {
+      const answer = await cancelled(task.stop, converse(task));
+      task.port.close();
+      return read(answer, () => []);
+    }
+  }
+}
+
+async function converse(task: Extract<WorkerTask, { kind: 'converse' }>): Promise<HostAnswer> {
+  const { requests, name, version, port, stop } = task;
+  const heard = reader(task, port);
+  port.on('message', (messages) => supervisor.say(messages));
+  const body: RolloutTask = { kind: 'converse', requests, name, version, cancelled: isSet(stop) };
+  return supervisor.run(body, { weight: requests.length, heard });
+}
+
+/** Passes on what the host says, read. */
+function reader(task: Extract<WorkerTask, { kind: 'converse' }>, port: MessagePort): (body: unknown) => void {
+  const { requests, name, bounds } = task;
+  const open = new Map(requests.map((request) => [request.id, request]));
+  return (body) => {
+    if (!Array.isArray(body)) throw untrusted('a list of messages');
+    const messages = body.map((message): FromWorker[number] => {
+      const { ask, ended } = objectOf(message);
+      if (ask !== undefined) return { ask: readTokenRequest(ask, open, bounds) };
+      const request = open.get(String(objectOf(ended).id));
+      if (request === undefined) throw untrusted('the end of an episode that was asked for');
+      open.delete(request.id);
+      return { ended: readEpisode(ended, request, name, bounds) };
+    });
+    port.postMessage(messages satisfies FromWorker);
+  };
+}
+
+function read(answer: HostAnswer, episodes: (result: unknown) => readonly Episode[]): WorkerAnswer {
+  if ('death' in answer) return answer;
+  try {
+    return { episodes: episodes(answer.result) };
+  } catch (error) {
+    return { death: { kind: 'untrusted', message: messageOf(error) } };
+  }
+}
+
+/** Tells the host of a run that is cancelled while it works. */
+async function cancelled<T>(stop: Int32Array, work: Promise<T>): Promise<T> {
+  const look = setInterval(() => {
+    if (isSet(stop)) supervisor.cancel();
+  }, LOOK_MS);
+  try {
+    return await work;
+  } finally {
+    clearInterval(look);
+  }
+}
+
+function isSet(stop: Int32Array): boolean {
+  return Atomics.load(stop, 0) === 1;
+}
+
+/** Ends its host, and then waits for the other workers, so that each of them takes one such task. */
+async function close(): Promise<void> {
+  await supervisor.close();
+  let count = Atomics.add(closed, 0, 1) + 1;
+  Atomics.notify(closed, 0);
+  while (count < workers) {
+    const change = Atomics.waitAsync(closed, 0, count);
+    if (change.async) await change.value;
+    count = Atomics.load(closed, 0);
+  }
+}

@@ -1,0 +1,48 @@
+/** @module Episodes that ask for their tokens over a channel: the worker's or the host's end of a conversation. */
+import type { TokenReply, TokenRequest } from '../policy/token-policy.ts';
+import type { StopSignal } from './episode.ts';
+import type { RolloutRunner } from './rollout-runner.ts';
+import type { RolloutRequest } from './rollouts.ts';
+import type { FromWorker, ToWorker } from './work.ts';
+
+export interface Channel {
+  post(messages: FromWorker): void;
+  heard(listener: (messages: ToWorker) => void): void;
+}
+
+/** All episodes live at once; by the time it returns, each has gone through the channel. One message a turn of the event loop. */
+export async function converseOver(
+  channel: Channel,
+  runner: RolloutRunner,
+  task: { readonly requests: readonly RolloutRequest[]; readonly name: string; readonly version: number },
+  signal: StopSignal,
+): Promise<void> {
+  const waiting = new Map<string, PromiseWithResolvers<TokenReply>>();
+  channel.heard((messages) => {
+    for (const message of messages) {
+      const asked = waiting.get(message.episodeId);
+      waiting.delete(message.episodeId);
+      if ('reply' in message) asked?.resolve(message.reply);
+      else asked?.reject(new Error(message.error));
+    }
+  });
+
+  let outbox: FromWorker[number][] = [];
+  const flush = () => {
+    if (outbox.length > 0) channel.post(outbox);
+    outbox = [];
+  };
+  const post = (message: FromWorker[number]) => {
+    if (outbox.push(message) === 1) setImmediate(flush);
+  };
+  const ask = (request: TokenRequest) => {
+    const asked = Promise.withResolvers<TokenReply>();
+    waiting.set(request.episodeId, asked);
+    post({ ask: request });
+    return asked.promise;
+  };
+
+  const { requests, name, version } = task;
+  await runner.converse(requests, { name, version, ask, ended: (episode) => post({ ended: episode }) }, signal);
+  flush();
+}

@@ -1,0 +1,167 @@
+/**
+ * @module Episodes and requests as a sandbox host sends them, read as if an attacker had written them. What the owner knows
+ * already is compared and never taken over; lengths and kinds of all else are checked. Not a parser: JSON has been read.
+ */
+import type { TokenRequest } from '../policy/token-policy.ts';
+import type { Json } from '../records/json.ts';
+import { STOP_RULES } from '../records/stop-reason.ts';
+import { type Episode, TRAJECTORY_FORMAT } from '../records/trajectory.ts';
+import type { RolloutRequest } from './rollouts.ts';
+import { objectOf, untrusted } from './sandbox/host/protocol.ts';
+
+/** What the owner knows of all episodes of a pool. */
+export interface KnownBounds {
+  /** Ids are below it. */
+  readonly vocabulary: number;
+  readonly maxSteps: number;
+  /** Ids of one episode. */
+  readonly maxTokens: number;
+}
+
+type Known = readonly string[];
+const EPISODE: Known = [
+  ...[
+    'format',
+    'id',
+    'group',
+    'taskId',
+    'iteration',
+    'rollout',
+    'seed',
+    'policy',
+    'prompt',
+    'steps',
+    'segments',
+    'stop',
+  ],
+  ...['stopDetail', 'failure', 'final'],
+];
+const FAILURES: Known = ['out-of-memory', 'hang', 'untrusted', 'died'];
+const STATES: Known = ['issued', 'running', 'ok', 'error', 'crashed', 'timeout', 'skipped'];
+/** Longest text of any kind, in UTF-16 code units; what an episode may hold altogether is bounded by its frame. */
+const MAX_TEXT = 4 * 1024 * 1024;
+
+/** One episode for each request, in order. @throws UNTRUSTED */
+export function readEpisodes(
+  value: unknown,
+  requests: readonly RolloutRequest[],
+  policy: string,
+  bounds: KnownBounds,
+): readonly Episode[] {
+  const found = arrayOf(value, 'episodes', requests.length);
+  if (found.length !== requests.length) throw untrusted(`${requests.length} episodes`);
+  return requests.map((request, i) => readEpisode(found[i], request, policy, bounds));
+}
+
+/** The episode that came of `request`. @throws UNTRUSTED */
+export function readEpisode(value: unknown, request: RolloutRequest, policy: string, bounds: KnownBounds): Episode {
+  const episode = objectOf(value);
+  only(episode, EPISODE, 'an episode');
+  const { id, group, task, iteration, rollout, seed } = request;
+  const expected = { format: TRAJECTORY_FORMAT, id, group, taskId: task.id, iteration, rollout, seed, policy };
+  for (const [key, own] of Object.entries({ ...expected, prompt: task.prompt })) {
+    if (episode[key] !== own) throw untrusted(`the ${key} that was asked for`);
+  }
+  const { stop, stopDetail, failure, final } = episode;
+  if (typeof stop !== 'string' || !Object.hasOwn(STOP_RULES, stop)) throw untrusted('a stop reason');
+  if (stopDetail !== undefined) text(stopDetail, 'stopDetail');
+  if ((stop === 'sandbox-failure') !== FAILURES.includes(failure as string)) throw untrusted('a failure with its kind');
+  if (final !== null) text(final, 'final');
+  if ((stop === 'final') !== (final !== null)) throw untrusted('a final answer where it stopped with one');
+  const lengths = arrayOf(episode.segments, 'segments', 1).map((segment) => readSegment(segment, bounds));
+  for (const [i, step] of arrayOf(episode.steps, 'steps', bounds.maxSteps).entries()) readStep(step, i, lengths);
+  return value as Episode;
+}
+
+/** @throws UNTRUSTED */
+export function readTokenRequest(
+  value: unknown,
+  known: { has(episodeId: string): boolean },
+  bounds: KnownBounds,
+): TokenRequest {
+  const ask = objectOf(value);
+  const { episodeId, newIds, maxTokens, seed } = ask;
+  only(ask, ['episodeId', 'newIds', 'maxTokens', 'seed'], 'a request for tokens');
+  if (typeof episodeId !== 'string' || !known.has(episodeId)) throw untrusted('an episode that was asked for');
+  ids(newIds, bounds);
+  count(maxTokens, 'maxTokens', bounds.maxTokens);
+  text(seed, 'seed');
+  return value as TokenRequest;
+}
+
+function readSegment(value: unknown, bounds: KnownBounds): number {
+  const segment = objectOf(value);
+  only(segment, ['ids', 'actionMask', 'logprobs', 'policyVersion', 'trainable'], 'a segment');
+  const { length } = ids(segment.ids, bounds);
+  const per = (key: string, allowed: (one: unknown) => boolean) => {
+    const all = arrayOf(segment[key], key, length);
+    if (all.length !== length || !all.every(allowed)) throw untrusted(`one ${key} for each token`);
+  };
+  per('actionMask', (bit) => bit === 0 || bit === 1);
+  per('logprobs', (logprob) => logprob === null || Number.isFinite(logprob));
+  per('policyVersion', (version) => version === null || Number.isSafeInteger(version));
+  if (typeof segment.trainable !== 'boolean') throw untrusted('trainable, true or false');
+  return length;
+}
+
+function readStep(value: unknown, index: number, lengths: readonly number[]): void {
+  const step = objectOf(value);
+  only(step, ['index', 'action', 'calls', 'tokens'], 'a step');
+  if (step.index !== index) throw untrusted('steps in order');
+  const action = objectOf(step.action);
+  only(action, ['text', 'calls', 'final'], 'an action');
+  text(action.text, 'an action');
+  if (action.final !== undefined) text(action.final, 'a final answer');
+  const calls = arrayOf(action.calls, 'calls', MAX_TEXT);
+  const records = arrayOf(step.calls, 'call records', calls.length);
+  if (records.length !== calls.length) throw untrusted('one record for each call');
+  for (const [i, call] of calls.entries()) readCall(objectOf(call), objectOf(records[i]));
+  const { segment, start, end } = objectOf(step.tokens);
+  const length = lengths[count(segment, 'segment', lengths.length)] ?? 0;
+  if (count(start, 'start', length) > count(end, 'end', length)) throw untrusted('tokens from start to end');
+}
+
+function readCall(call: { readonly [key: string]: unknown }, record: { readonly [key: string]: unknown }): void {
+  only(call, ['id', 'name', 'arguments', 'raw', 'malformed'], 'a call');
+  for (const key of ['id', 'name', 'raw']) text(call[key], key);
+  if (call.malformed !== undefined) text(call.malformed, 'malformed');
+  const args = call.arguments as Json | undefined;
+  if (args === undefined || typeof args !== 'object' || Array.isArray(args)) throw untrusted('arguments or null');
+  only(record, ['callId', 'tool', 'states', 'attempts', 'observation', 'error', 'retried'], 'a call record');
+  if (record.callId !== call.id || record.tool !== call.name) throw untrusted('the record of its call');
+  if (!arrayOf(record.states, 'states', 10).every((state) => STATES.includes(state as string))) {
+    throw untrusted('states of a call');
+  }
+  count(record.attempts, 'attempts', 2);
+  text(record.observation, 'observation');
+  if (record.error !== undefined) text(record.error, 'error');
+  if (record.retried !== undefined) for (const why of arrayOf(record.retried, 'retried', 2)) text(why, 'retried');
+}
+
+function ids(value: unknown, { vocabulary, maxTokens }: KnownBounds): readonly unknown[] {
+  const all = arrayOf(value, 'ids', maxTokens);
+  if (!all.every((id) => typeof id === 'number' && Number.isSafeInteger(id) && id >= 0 && id < vocabulary)) {
+    throw untrusted(`ids below ${vocabulary}`);
+  }
+  return all;
+}
+
+function arrayOf(value: unknown, what: string, max: number): readonly unknown[] {
+  if (!Array.isArray(value) || value.length > max) throw untrusted(`at most ${max} ${what}`);
+  return value;
+}
+
+function text(value: unknown, what: string): void {
+  if (typeof value !== 'string' || value.length > MAX_TEXT) throw untrusted(`${what} as a text`);
+}
+
+function count(value: unknown, what: string, max: number): number {
+  if (!(typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 && value <= max)) {
+    throw untrusted(`${what} from 0 to ${max}`);
+  }
+  return value;
+}
+
+function only(object: { readonly [key: string]: unknown }, keys: Known, what: string): void {
+  for (const key of Object.keys(object)) if (!keys.includes(key)) throw untrusted(`the members of ${what}`);
+}

@@ -1,0 +1,60 @@
+/** @module What a pool and its workers say to each other: the same words whether a worker runs the worlds itself or owns a sandbox host. */
+import type { MessagePort } from 'node:worker_threads';
+import type { TokenReply, TokenRequest } from '../policy/token-policy.ts';
+import type { Episode } from '../records/trajectory.ts';
+import type { InsideSpec, RolloutRequest, RolloutSetup } from './rollouts.ts';
+import type { HostLimits } from './sandbox/host/process.ts';
+import type { Death } from './sandbox/host/protocol.ts';
+import type { KnownBounds } from './untrusted.ts';
+
+/** What every worker is started with. */
+export interface WorkerSetup {
+  readonly setup: RolloutSetup;
+  /** The bundled world. */
+  readonly script: string;
+  /** For workers that own a sandbox host. */
+  readonly host?: HostSetup;
+}
+
+export interface HostSetup {
+  readonly limits: HostLimits;
+  /** Episodes that a host serves before it is replaced. */
+  readonly recycleAfter: number;
+  /** Shared count of the workers that have ended their hosts. */
+  readonly closed: Int32Array;
+  readonly workers: number;
+}
+
+/** `stop` is shared memory: [0] is 1 once the run is cancelled, and the worker sees it in the midst of its work. */
+export type WorkerTask =
+  | { readonly kind: 'load' }
+  | { readonly kind: 'close' }
+  | {
+      readonly kind: 'act';
+      readonly requests: readonly RolloutRequest[];
+      readonly policy: InsideSpec;
+      /** The policy's name in records. */
+      readonly name: string;
+      readonly bounds: KnownBounds;
+      readonly stop: Int32Array;
+    }
+  | {
+      readonly kind: 'converse';
+      readonly requests: readonly RolloutRequest[];
+      readonly name: string;
+      readonly version: number;
+      readonly bounds: KnownBounds;
+      readonly port: MessagePort;
+      readonly stop: Int32Array;
+    };
+
+/** `episodes` of `act`, in the order of the requests; those of `converse` have gone through its port, one by one. Or the host died, and all that it had not delivered died with it. */
+export type WorkerAnswer = { readonly episodes: readonly Episode[] } | { readonly death: Death };
+
+/** From a worker: one message a turn of its event loop, with all that its episodes said in it. */
+export type FromWorker = readonly ({ readonly ask: TokenRequest } | { readonly ended: Episode })[];
+/** To a worker. */
+export type ToWorker = readonly (
+  | { readonly episodeId: string; readonly reply: TokenReply }
+  | { readonly episodeId: string; readonly error: string }
+)[];

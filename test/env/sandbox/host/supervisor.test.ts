@@ -1,0 +1,161 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+import { afterEach, describe, expect, it } from 'vitest';
+import { encodeFrame } from '../../../../src/env/sandbox/host/frames.ts';
+import { HostSupervisor, type SupervisorOptions } from '../../../../src/env/sandbox/host/supervisor.ts';
+
+const service = new URL('./fixtures/service.ts', import.meta.url);
+const open: HostSupervisor[] = [];
+afterEach(() => Promise.all(open.splice(0).map((supervisor) => supervisor.close())));
+
+async function supervise(
+  o: { readonly setup?: object; readonly residentMiB?: number; readonly recycleAfter?: number } = {},
+) {
+  const { setup = {}, residentMiB = 2000, recycleAfter = 1000 } = o;
+  const limits: SupervisorOptions['limits'] = { residentMiB, graceMs: 100, outsideMs: 1500 };
+  const supervisor = new HostSupervisor({ service, setup, limits, recycleAfter });
+  open.push(supervisor);
+  await supervisor.start();
+  return supervisor;
+}
+const run = (supervisor: HostSupervisor, body: object, heard?: (said: unknown) => void) =>
+  supervisor.run(body, { weight: 1, ...(heard === undefined ? {} : { heard }) });
+const alive = (pid: number) => {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false;
+  }
+};
+
+describe('a task in a sandbox host', () => {
+  it('has its result, which came from another process', async () => {
+    const supervisor = await supervise({ setup: { a: 1 } });
+    const answer = await run(supervisor, { do: 'echo' });
+    expect(answer).toMatchObject({ result: { body: { do: 'echo' }, setup: { a: 1 } } });
+    expect(supervisor.pids).toContain((answer as { result: { pid: number } }).result.pid);
+    expect(supervisor.pids).not.toContain(process.pid);
+  });
+
+  it('that is wrong is an error of the caller, and the host serves on', async () => {
+    const supervisor = await supervise();
+    const error = await run(supervisor, { do: 'throw' }).catch((error) => error);
+    expect(error).toMatchObject({ code: 'WRONG', message: 'the task is wrong', exitCode: 2 });
+    expect(await run(supervisor, { do: 'echo' })).toHaveProperty('result');
+  });
+
+  it('can talk with its owner', async () => {
+    const supervisor = await supervise();
+    const said: unknown[] = [];
+    const answer = await run(supervisor, { do: 'converse' }, (body) => {
+      said.push(body);
+      supervisor.say(said.length < 3 ? said.length : 'enough');
+    });
+    expect(answer).toEqual({ result: 'over' });
+    expect(said).toEqual(['begin', { said: 1 }, { said: 2 }]);
+  });
+
+  it('can be cancelled while it is held up in synchronous work', async () => {
+    const supervisor = await supervise();
+    const running = run(supervisor, { do: 'until cancelled' });
+    setImmediate(() => supervisor.cancel());
+    expect(await running).toEqual({ result: 'cancelled' });
+  });
+
+  it('sees nothing of its owner\u2019s environment, writes no file and starts no process', async () => {
+    const supervisor = await supervise();
+    expect(await run(supervisor, { do: 'environment' })).toEqual({ result: { TZ: 'UTC', LC_ALL: 'C' } });
+    for (const deed of ['write', 'spawn']) {
+      expect((await run(supervisor, { do: deed }).catch((error) => error)).message).toContain('has been restricted');
+    }
+  });
+});
+
+describe('a host that fails is dead, says of what, and the next task has another', () => {
+  const bytes = (buffer: Buffer) => buffer.toString('base64');
+  const tooLong = Buffer.alloc(4);
+  tooLong.writeUInt32LE(2 ** 31);
+  it.each([
+    ['a loop outside any bounded operation', { do: 'loop' }, 'hang', /ran past its 1500 ms/],
+    ['a loop that ignores its own timeout', { do: 'bounded loop' }, 'hang', /ran past its 50 ms/],
+    ['memory without end', { do: 'hoard' }, 'out-of-memory', /held more than 300 MiB/],
+    ['an abort', { do: 'abort' }, 'died', /ended with SIGABRT/],
+    ['an exit', { do: 'exit' }, 'died', /exit code 7/],
+    [
+      'a message that is no JSON',
+      { do: 'frame', bytes: bytes(Buffer.from([2, 0, 0, 0, 0x7b, 0x7b])) },
+      'untrusted',
+      /JSON/,
+    ],
+    ['a message that says it is 2 GiB long', { do: 'frame', bytes: bytes(tooLong) }, 'untrusted', /at most/],
+    [
+      'a message of no known kind',
+      { do: 'frame', bytes: bytes(encodeFrame({ kind: 'rm' })) },
+      'untrusted',
+      /task number/,
+    ],
+    ['a message that is no object', { do: 'frame', bytes: bytes(encodeFrame([])) }, 'untrusted', /an object/],
+    ['an answer to a task that it was not given', { do: 'answer for another' }, 'untrusted', /about the task/],
+  ] as const)('%s', async (_, task, kind, message) => {
+    const supervisor = await supervise({ residentMiB: 300 });
+    const { death } = (await run(supervisor, task)) as { death: { kind: string; message: string } };
+    expect(death.kind).toBe(kind);
+    expect(death.message).toMatch(message);
+    expect(await run(supervisor, { do: 'echo' })).toHaveProperty('result');
+  });
+
+  it('an answer given twice counts once, and its host is not believed again', async () => {
+    const supervisor = await supervise();
+    const [liar] = supervisor.pids;
+    expect(await run(supervisor, { do: 'answer twice' })).toEqual({ result: 'once' });
+    // Its second word is read before or after the next task is given, which may be lost by it.
+    await run(supervisor, { do: 'echo' });
+    const { result } = (await run(supervisor, { do: 'echo' })) as { result: { pid: number } };
+    expect(result.pid).not.toBe(liar);
+  });
+});
+
+describe('the life of a host', () => {
+  it('ends once it has served its time', async () => {
+    const supervisor = await supervise({ recycleAfter: 2 });
+    const pids: number[] = [];
+    for (let i = 0; i < 5; i++) {
+      pids.push(((await run(supervisor, { do: 'echo' })) as { result: { pid: number } }).result.pid);
+    }
+    expect(new Set(pids).size).toBe(3);
+    expect(pids[0]).toBe(pids[1]);
+  });
+
+  it('ends with its owner, also where it is held up and the owner was killed', async () => {
+    const owner = spawn(process.execPath, [fileURLToPath(new URL('./fixtures/owner.ts', import.meta.url))], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    const [line] = (await once(owner.stdout.setEncoding('utf8'), 'data')) as [string];
+    const pids = JSON.parse(line) as number[];
+    expect(pids.map(alive)).toEqual([true, true]);
+    owner.kill('SIGKILL');
+    await once(owner, 'close');
+    // Their ends are theirs: nobody else could wait for them.
+    while (pids.some(alive)) await new Promise(setImmediate);
+  });
+
+  it('a service that does not start is an error with its own code; one that dies at its start is one too', async () => {
+    expect(await supervise({ setup: { broken: 'throws' } }).catch((error) => error)).toMatchObject({
+      code: 'BROKEN',
+      hint: 'mend it',
+      exitCode: 2,
+    });
+    const failed = await supervise({ setup: { broken: 'exits' } }).catch((error) => error);
+    expect(failed).toMatchObject({ code: 'HOST_FAILED', message: expect.stringContaining('exit code 9') });
+  });
+
+  it('close leaves no process', async () => {
+    const supervisor = await supervise();
+    await run(supervisor, { do: 'echo' });
+    const { pids } = supervisor;
+    expect(pids).toHaveLength(2);
+    await supervisor.close();
+    expect(pids.map(alive)).toEqual([false, false]);
+  });
+});
