@@ -42,7 +42,23 @@ export class Languages {
 
   /** Exactly these symbols, one after the other. */
   word(symbols: Iterable<number>): Language {
-    return this.sequence(...Array.from(symbols, (symbol) => this.symbols([[symbol, symbol]])));
+    return this.words([[...symbols]]);
+  }
+
+  /** Any of the words, in the shape of a trie: a step looks at as many options as there are symbols to begin with. */
+  words(words: readonly (readonly number[])[], at = 0): Language {
+    const byFirst = new Map<number, (readonly number[])[]>();
+    for (const word of words) {
+      const first = word[at];
+      if (first === undefined) continue;
+      const group = byFirst.get(first);
+      if (group === undefined) byFirst.set(first, [word]);
+      else group.push(word);
+    }
+    const options = Array.from(byFirst, ([first, group]) =>
+      this.sequence(this.symbols([[first, first]]), this.words(group, at + 1)),
+    );
+    return this.choice(...options, words.some((word) => word.length === at) ? this.epsilon : this.empty);
   }
 
   sequence(...parts: readonly Language[]): Language {

@@ -116,14 +116,14 @@ export class Values {
   }
 
   #literals(schema: Schema, place: string, write: (value: string | number | boolean | null) => string): Language {
-    const texts = Array.from(schema._zod.values ?? [], (value) => {
+    const words = Array.from(schema._zod.values ?? [], (value) => {
       if (typeof value === 'bigint' || typeof value === 'symbol' || value === undefined) {
         return unsupported(place, `the literal ${String(value)}`);
       }
       if (typeof value === 'number' && !Number.isFinite(value)) return unsupported(place, `the literal ${value}`);
-      return this.#word(write(value));
+      return [...toBytes(write(value))];
     });
-    return this.#languages.choice(...texts);
+    return this.#languages.words(words);
   }
 
   #rules(schema: Schema, def: Def & { type: 'string' }, place: string) {

@@ -187,9 +187,9 @@ describe('a pattern admits what RegExp.test does, on well-formed strings', () =>
           }
         },
       ),
-      { numRuns: 500 },
+      { numRuns: 200 },
     );
-    expect(compared).toBeGreaterThan(3500);
+    expect(compared).toBeGreaterThan(1400);
     expect(matched / compared).toBeGreaterThan(0.1);
     expect(matched / compared).toBeLessThan(0.9);
   });
@@ -240,7 +240,7 @@ describe('a pattern admits what RegExp.test does, on well-formed strings', () =>
           Array(2).fill(regexp.test(text)),
         );
       }),
-      { numRuns: 500 },
+      { numRuns: 200 },
     );
   });
 
