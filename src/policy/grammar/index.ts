@@ -12,6 +12,7 @@ export type { Grammar } from './tokens.ts';
  * Admits exactly the texts of one call of a declared tool with arguments that its schema admits, or of a final answer that the
  * answer's schema admits, each as the environment's format writes it (`src/env/format.ts`), and of each text only its encoding.
  * JSON is what JSON.stringify gives: no spaces, keys in declared order; one call an action.
+ * @throws GRAMMAR_TOO_LARGE where it cannot be seen in reasonable time whether a schema's patterns have a string in common.
  * @throws GRAMMAR_UNSUPPORTED where a schema cannot be turned into a grammar: names the tool, the parameter, and what is supported.
  */
 export function actionGrammar(

@@ -2,6 +2,7 @@
  * @module The strings that a string schema admits, as bytes: bare UTF-8, or inside a JSON string as JSON.stringify writes it.
  * Only well-formed strings: a policy never writes a lone surrogate by itself (a literal in an enum may contain one).
  */
+import { inputError } from '../../records/errors.ts';
 import type { Language, Languages, Range } from './language.ts';
 
 /** What a string has to satisfy, all of it. */
@@ -36,6 +37,9 @@ interface Edge {
 const ESCAPES: ReadonlyMap<string, number> = new Map(
   [...Array(0x20).keys(), 0x22, 0x5c].map((code) => [JSON.stringify(String.fromCharCode(code)).slice(1, -1), code]),
 );
+
+/** States looked at for one that accepts: more than any sensible schema needs, few enough to be over in seconds. */
+const MAX_SEARCH = 50_000;
 
 export class Texts {
   readonly #languages: Languages;
@@ -108,7 +112,7 @@ export class Texts {
     return text.edges;
   }
 
-  /** Breadth first, until an accepting state or one known to be alive is found, or there is nothing left. */
+  /** Breadth first, until an accepting state or one known to be alive is found, or there is nothing left. @throws GRAMMAR_TOO_LARGE */
   #alive(start: Text): boolean {
     if (start.alive !== undefined) return start.alive;
     const cameFrom = new Map<Text, Text | undefined>([[start, undefined]]);
@@ -119,6 +123,13 @@ export class Texts {
       }
       for (const { target } of this.#successors(text)) {
         if (target.alive !== false && !cameFrom.has(target)) cameFrom.set(target, text);
+      }
+      if (cameFrom.size > MAX_SEARCH) {
+        throw inputError(
+          'GRAMMAR_TOO_LARGE',
+          `expected a string that satisfies all patterns and length bounds of one schema within ${MAX_SEARCH} states of their automata, found none`,
+          'Write the patterns as one, or narrow the bounds.',
+        );
       }
     }
     for (const text of cameFrom.keys()) text.alive = false;

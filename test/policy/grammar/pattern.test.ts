@@ -73,7 +73,7 @@ const wellFormed = fc.oneof(
   fc.string({ unit: 'binary', maxLength: 6 }),
 );
 
-/** Sources of regular expressions out of the supported subset. */
+/** Sources of regular expressions out of the supported subset; short ones, because RegExp itself backtracks for seconds on long ones. */
 const atom = fc.constantFrom(
   'a',
   'b',
@@ -144,8 +144,8 @@ const { alternatives } = fc.letrec<{ alternatives: string; sequence: string; par
       quantifier,
     )
     .map(([body, count]) => body + count),
-  sequence: fc.array(tie('part'), { maxLength: 3 }).map((parts) => parts.join('')),
-  alternatives: fc.array(tie('sequence'), { minLength: 1, maxLength: 3 }).map((options) => options.join('|')),
+  sequence: fc.array(tie('part'), { maxLength: 2 }).map((parts) => parts.join('')),
+  alternatives: fc.array(tie('sequence'), { minLength: 1, maxLength: 2 }).map((options) => options.join('|')),
 }));
 const topLevel = fc
   .array(fc.tuple(fc.constantFrom('', '^'), alternatives, fc.constantFrom('', '$')), { minLength: 1, maxLength: 2 })
@@ -187,9 +187,9 @@ describe('a pattern admits what RegExp.test does, on well-formed strings', () =>
           }
         },
       ),
-      { numRuns: 200 },
+      { numRuns: 400 },
     );
-    expect(compared).toBeGreaterThan(1400);
+    expect(compared).toBeGreaterThan(2800);
     expect(matched / compared).toBeGreaterThan(0.1);
     expect(matched / compared).toBeLessThan(0.9);
   });

@@ -95,3 +95,14 @@ test.each(['compact', 'json'] as const)('the final answer is a string (%s)', (fo
     'answer: the decoding grammar does not support z.nullable',
   );
 });
+
+test('patterns that have no string in common, and too many states to see it, are refused', () => {
+  const schema = z
+    .string()
+    .regex(/a.{30}$/)
+    .regex(/^[ab]*$/)
+    .regex(/c/);
+  expect(() => build('json', z.strictObject({ a: schema }))).toThrow(
+    expect.objectContaining({ code: 'GRAMMAR_TOO_LARGE' }),
+  );
+});
