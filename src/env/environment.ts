@@ -5,6 +5,7 @@ import type { Json } from '../records/json.ts';
 import type { Random } from '../records/random.ts';
 import type { PublicTask, Task } from '../records/task.ts';
 import type { Step } from '../records/trajectory.ts';
+import { CODE_DEFAULTS, type CodeLimits, type RunCode } from './sandbox/code.ts';
 import type { Tool } from './tool.ts';
 
 /** How thoroughly the world is renewed between episodes: called again in place (µs), in a fresh context (a third of a ms), in a fresh isolate (1–2 ms). */
@@ -21,6 +22,8 @@ export type Isolation = 'thread' | 'process';
 export type CreateWorld<Public extends Json = Json> = (start: {
   readonly public: Public;
   readonly random: () => number;
+  /** Runs a function that the policy wrote, away from here; for environments that declare `code`. */
+  readonly runCode: RunCode;
 }) => World;
 
 export interface World {
@@ -76,7 +79,9 @@ export interface Environment<Options = unknown> {
     readonly maxMalformed: number;
   };
   readonly reset: ResetLevel;
-  /** Where its worlds run. Default `thread`. */
+  /** Present where its worlds run code that the policy wrote: the bounds of that code. */
+  readonly code?: CodeLimits;
+  /** Where its worlds run. Default `thread`, and `process` with `code`. */
   readonly isolation: Isolation;
   /** The isolate's heap limit in MiB. */
   readonly memoryMiB: number;
@@ -89,12 +94,14 @@ export interface Environment<Options = unknown> {
 
 export type EnvironmentDefinition<Options> = Omit<
   Environment<Options>,
-  'format' | 'words' | 'limits' | 'reset' | 'isolation' | 'memoryMiB' | 'scripts'
+  'format' | 'words' | 'limits' | 'reset' | 'code' | 'isolation' | 'memoryMiB' | 'scripts'
 > & {
   readonly format?: FormatName;
   readonly words?: readonly string[];
   readonly limits?: Partial<Environment['limits']>;
   readonly reset?: ResetLevel;
+  /** `{}` takes the defaults of `CODE_DEFAULTS`. */
+  readonly code?: Partial<CodeLimits>;
   readonly isolation?: Isolation;
   readonly memoryMiB?: number;
   readonly scripts?: Readonly<Record<string, Script>>;
@@ -105,14 +112,16 @@ export type EnvironmentDefinition<Options> = Omit<
  * @throws INVALID_ENVIRONMENT naming every problem at once.
  */
 export function defineEnvironment<Options>(definition: EnvironmentDefinition<Options>): Environment<Options> {
+  const { code, ...rest } = definition;
   const environment: Environment<Options> = {
     format: 'json',
     words: [],
     reset: 'context',
-    isolation: 'thread',
+    isolation: code === undefined ? 'thread' : 'process',
     memoryMiB: 32,
     scripts: {},
-    ...definition,
+    ...rest,
+    ...(code === undefined ? {} : { code: { ...CODE_DEFAULTS, ...code } }),
     limits: {
       maxSteps: 8,
       maxTokens: 4096,
@@ -131,7 +140,7 @@ export function defineEnvironment<Options>(definition: EnvironmentDefinition<Opt
 
 function problemsOf(environment: Environment<unknown>): string[] {
   const problems: string[] = [];
-  const { name, tools, words, limits, memoryMiB } = environment;
+  const { name, tools, words, limits, memoryMiB, code, isolation } = environment;
   if (!/^[a-z][a-z0-9-]*$/.test(name)) problems.push('name: expected kebab-case, e.g. "toy-lookup"');
   for (const tool of repeated(tools.map((tool) => tool.name))) {
     problems.push(`tools: expected different names, found ${JSON.stringify(tool)} twice`);
@@ -144,6 +153,14 @@ function problemsOf(environment: Environment<unknown>): string[] {
     if (!(Number.isInteger(value) && value > 0)) {
       problems.push(`limits.${limit}: expected a positive integer, found ${value}`);
     }
+  }
+  for (const [bound, value] of Object.entries(code ?? {})) {
+    if (!(Number.isInteger(value) && value >= (bound === 'memoryMiB' ? 8 : 1))) {
+      problems.push(`code.${bound}: expected an integer ≥ ${bound === 'memoryMiB' ? 8 : 1}, found ${value}`);
+    }
+  }
+  if (code !== undefined && isolation === 'thread') {
+    problems.push('isolation: expected process, since its worlds run code that the policy wrote, found thread');
   }
   // Below 8 MiB isolated-vm refuses to make an isolate.
   if (!(Number.isInteger(memoryMiB) && memoryMiB >= 8)) {

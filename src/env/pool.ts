@@ -51,6 +51,13 @@ export class RolloutPool implements RolloutEngine {
     const environment = await importEnvironment(setup.environment);
     const inside = new Inside(environment, setup);
     const script = await bundle(environment.world);
+    if (environment.code !== undefined && inside.environment.isolation === 'thread') {
+      throw inputError(
+        'ISOLATION',
+        `environment.isolation: expected process, since ${environment.name} runs code that the policy wrote, found thread: such code can hang or end the process that it runs in`,
+        'Leave environment.isolation out.',
+      );
+    }
     const ownsHosts = inside.environment.isolation === 'process';
     const workerData: WorkerSetup = {
       setup,
@@ -116,7 +123,8 @@ export class RolloutPool implements RolloutEngine {
       // Made here too, so that what does not suit the environment is the caller's error and not each worker's.
       const { name } = this.#inside.policy(policy);
       // 5 to 10 ms of work in each, a few for each worker, so that none waits long for the last.
-      const size = Math.min(64, Math.max(16, Math.ceil(requests.length / (4 * this.#workers))));
+      const most = this.#ownsHosts ? 256 : 64;
+      const size = Math.min(most, Math.max(16, Math.ceil(requests.length / (4 * this.#workers))));
       const chunks = chunked(requests, size).map((chunk) => this.#act(chunk, { policy, name, bounds, stop }));
       return (await Promise.all(chunks)).flat();
     } finally {
@@ -176,7 +184,7 @@ export class RolloutPool implements RolloutEngine {
 /** Defaults: 512 MiB and four heaps of resident memory, 250 ms of grace, 10 s without a sign of progress, 5000 episodes. */
 function hostSetup(environment: Environment, options: HostOptions, workers: number): HostSetup {
   const {
-    residentMiB = 512 + 4 * environment.memoryMiB,
+    residentMiB = 512 + 4 * (environment.memoryMiB + (environment.code?.memoryMiB ?? 0)),
     graceMs = 250,
     outsideMs = 10_000,
     recycleAfter = 5000,

@@ -37,8 +37,8 @@ export class RolloutRunner implements RolloutEngine {
 
   private constructor(inside: Inside, script: string) {
     this.#inside = inside;
-    const { reset, memoryMiB } = inside.environment;
-    this.#host = new WorldHost({ script, reset, memoryMiB });
+    const { reset, memoryMiB, code } = inside.environment;
+    this.#host = new WorldHost({ script, reset, memoryMiB, ...(code === undefined ? {} : { code }) });
   }
 
   /** @param script what `bundle` made of the world, where that has been done already. */

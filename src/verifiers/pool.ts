@@ -13,29 +13,33 @@ import type { WorkerSetup } from './worker.ts';
 const BATCH = 16;
 
 export class VerifierPool implements VerifierEngine {
-  readonly #pool: Piscina<readonly VerifierInput[], readonly Score[]>;
+  readonly #pool: Piscina<readonly VerifierInput[] | 'close', readonly Score[]>;
+  readonly #ownsHost: boolean;
   /** Aborted once no worker can be started any more: piscina would let the queue wait for ever. */
   readonly #broken = new AbortController();
 
   private constructor(setup: WorkerSetup, workers: number) {
+    this.#ownsHost = setup.judge.code !== undefined;
     this.#pool = new Piscina({
-      filename: resolveModule(new URL('./worker.ts', import.meta.url)).href,
+      filename: resolveModule(new URL(this.#ownsHost ? './host-worker.ts' : './worker.ts', import.meta.url)).href,
       workerData: setup,
       minThreads: workers,
       maxThreads: workers,
+      atomics: this.#ownsHost ? 'async' : 'sync',
     });
     this.#pool.on('error', (error) => this.#broken.abort(error));
   }
 
   /**
    * @param o.verifier absolute URL of the module whose default export is the verifier
-   * @param o.workers threads, at least 1
+   * @param o.workers threads, at least 1; a verifier that runs code of a policy has one, with a process of its own
    * @throws VERIFIER_BROKEN | MODULE_NOT_FOUND | BUNDLE_FAILED | VERIFIER_POOL_FAILED
    */
   static async start(o: { readonly verifier: string; readonly workers: number }): Promise<VerifierPool> {
-    const { source, range, success, timeoutMs, memoryMiB, reset } = await importVerifier(o.verifier);
-    const judge = { range, success, timeoutMs, memoryMiB, reset };
-    const pool = new VerifierPool({ judge, script: await bundle(source) }, o.workers);
+    const { source, range, success, timeoutMs, memoryMiB, reset, code } = await importVerifier(o.verifier);
+    const judge = { range, success, timeoutMs, memoryMiB, reset, ...(code === undefined ? {} : { code }) };
+    const setup = { judge, script: await bundle(source) };
+    const pool = new VerifierPool(setup, code === undefined ? o.workers : 1);
     try {
       await pool.#run([]);
     } catch (cause) {
@@ -55,8 +59,10 @@ export class VerifierPool implements VerifierEngine {
     return scores.flat();
   }
 
-  close(): Promise<void> {
-    return this.#pool.destroy();
+  async close(): Promise<void> {
+    // One worker, so this reaches it; a pool that never came up has none to reach.
+    if (this.#ownsHost && !this.#broken.signal.aborted) await this.#pool.run('close').catch(() => {});
+    await this.#pool.destroy();
   }
 
   async #batch(batch: readonly VerifierInput[]): Promise<readonly Score[]> {

@@ -1,5 +1,6 @@
 /** @module Scoring: runs a verifier's code in an isolate of its own. What it cannot score is unscored, never 0. */
 import { bundle } from '../env/sandbox/bundle.ts';
+import { CodeSandbox } from '../env/sandbox/code.ts';
 import { type Realm, RealmPool } from '../env/sandbox/realm.ts';
 import { messageOf } from '../records/errors.ts';
 import { stopRule } from '../records/stop-reason.ts';
@@ -14,7 +15,7 @@ export interface VerifierEngine {
 }
 
 /** The parts of a verifier that score: plain data, so that it crosses to a worker. */
-export type Judge = Pick<Verifier, 'range' | 'success' | 'timeoutMs' | 'memoryMiB' | 'reset'>;
+export type Judge = Pick<Verifier, 'range' | 'success' | 'timeoutMs' | 'memoryMiB' | 'reset' | 'code'>;
 
 /** A score that is no score, with its reason. */
 export function unscored(reason: string): Score {
@@ -25,11 +26,14 @@ export function unscored(reason: string): Score {
 export class VerifierRunner implements VerifierEngine {
   readonly #judge: Judge;
   readonly #realms: RealmPool;
+  readonly #code: CodeSandbox | undefined;
 
   /** @param script what `bundle` made of the module behind `Verifier.source` */
   constructor(judge: Judge, script: string) {
     this.#judge = judge;
-    this.#realms = new RealmPool({ script, reset: judge.reset, memoryMiB: judge.memoryMiB });
+    const { reset, memoryMiB, code } = judge;
+    this.#realms = new RealmPool({ script, reset, memoryMiB, runsCode: code !== undefined });
+    this.#code = code === undefined ? undefined : new CodeSandbox(code);
   }
 
   /** @throws MODULE_NOT_FOUND | BUNDLE_FAILED | ISOLATED_VM_UNSAFE | ISOLATED_VM_MISSING */
@@ -46,6 +50,7 @@ export class VerifierRunner implements VerifierEngine {
 
   dispose(): void {
     this.#realms.dispose();
+    this.#code?.dispose();
   }
 
   async close(): Promise<void> {
@@ -63,6 +68,7 @@ export class VerifierRunner implements VerifierEngine {
     } catch (error) {
       return unscored(`the verifier cannot be run: ${messageOf(error)}`);
     }
+    realm.runCode = this.#code?.session();
     const outcome = realm.run('score', json, input.taskId, this.#judge.timeoutMs);
     this.#realms.give(realm, true);
     switch (outcome.status) {

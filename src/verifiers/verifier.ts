@@ -1,5 +1,6 @@
 /** @module How an episode is judged: held out and read-only. A verifier's code runs in an isolate of its own, after the episode has ended. */
 import type { ResetLevel } from '../env/environment.ts';
+import { CODE_DEFAULTS, type CodeLimits, type RunCode } from '../env/sandbox/code.ts';
 import type { Json } from '../records/json.ts';
 import type { Episode, Step } from '../records/trajectory.ts';
 
@@ -15,7 +16,11 @@ export interface VerifierInput {
 }
 
 /** What the module behind `Verifier.source` exports as default; it runs inside the verifier's isolate. */
-export type Verify = (input: VerifierInput) => { readonly score: number; readonly reasons?: readonly string[] };
+export type Verify = (
+  input: VerifierInput,
+  /** Runs a function that the policy wrote, away from here; for verifiers that declare `code`. */
+  means: { readonly runCode: RunCode },
+) => { readonly score: number; readonly reasons?: readonly string[] };
 
 export interface Verifier {
   readonly name: string;
@@ -27,6 +32,8 @@ export interface Verifier {
   readonly success: number;
   readonly timeoutMs: number;
   readonly memoryMiB: number;
+  /** Present where it runs code that the policy wrote: the bounds of that code. Such a verifier has a process of its own. */
+  readonly code?: CodeLimits;
   /** How thoroughly its world is renewed between scores. `state` is for code that keeps nothing from one call to the next. */
   readonly reset: ResetLevel;
   /** A final answer that is wrong for every task; one episode ending with it is scored in every batch, and a verifier that passes it stops the run. */
@@ -34,7 +41,11 @@ export interface Verifier {
 }
 
 /** Fills the defaults: range [0, 1], success at 1, 1000 ms, 32 MiB, a fresh context for each score, a canary that no task expects. */
-export function defineVerifier(definition: Pick<Verifier, 'name' | 'source'> & Partial<Verifier>): Verifier {
+export function defineVerifier(
+  definition: Pick<Verifier, 'name' | 'source'> &
+    Partial<Omit<Verifier, 'code'>> & { readonly code?: Partial<CodeLimits> },
+): Verifier {
+  const { code, ...rest } = definition;
   return {
     range: [0, 1],
     success: 1,
@@ -42,6 +53,7 @@ export function defineVerifier(definition: Pick<Verifier, 'name' | 'source'> & P
     memoryMiB: 32,
     reset: 'context',
     canary: '\u0000canary\u0000',
-    ...definition,
+    ...rest,
+    ...(code === undefined ? {} : { code: { ...CODE_DEFAULTS, ...code } }),
   };
 }

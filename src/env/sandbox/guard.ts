@@ -9,9 +9,10 @@
  * Promises go too. isolated-vm reads a rejection that nobody handled outside the timeout (a getter that loops there hangs the
  * process), and a microtask left by a call that ran late runs in the next session's call. `bundle.ts` turns `async` into calls
  * of `Promise`, and code from strings, which could write `async` again, is refused: so nothing runs once the door has answered.
+ * What a policy wrote is compiled by the guard alone, in a realm of its own, where those words are refused.
  *
  * The answer's first letter is its kind: `k` ok, `e` error, `t` an error marked transient, `d` the call stack was too deep,
- * `o` too much output.
+ * `o` too much output, `r` code that was refused or is no function.
  */
 
 /** Longest string that may leave the isolate, in UTF-16 code units. A tool's own `maxOutput` is applied outside, on what is left. */
@@ -23,13 +24,20 @@ export const CLOCK_START_MS = 1_735_689_600_000;
 
 /** The name under which the guard leaves its door until the host has taken it and the program has registered itself. */
 export const RUN = 'isogymRun';
+/** The host's callback `(source, inputs JSON) → outcomes JSON`, where the program may run code that a policy wrote: the guard takes it away. */
+export const RUN_CODE = 'isogymRunCode';
 /** The function that a bundled program hands its factory to, once; see `bundle.ts`. */
 export const REGISTER = 'isogymRegister';
+
+/** For a realm that runs what a policy wrote: no program at all. */
+export const NO_PROGRAM = `${REGISTER}();0`;
 
 export const GUARD = String.raw`'use strict';
 (() => {
   const global = globalThis;
   const { apply, construct, defineProperty, deleteProperty, getPrototypeOf } = Reflect;
+  const hostRunCode = global.${RUN_CODE};
+  deleteProperty(global, '${RUN_CODE}');
   const { parse, stringify } = JSON;
   const { freeze, hasOwn } = Object;
   const { isArray } = Array;
@@ -158,11 +166,11 @@ export const GUARD = String.raw`'use strict';
   delete datePrototype.setYear;
 
   const rangeErrorPrototype = RangeError.prototype;
+  const tooDeep = (error) =>
+    error !== null && typeof error === 'object' && getPrototypeOf(error) === rangeErrorPrototype && error.message === 'Maximum call stack size exceeded';
   const describe = (error) => {
     try {
-      if (error !== null && typeof error === 'object' && getPrototypeOf(error) === rangeErrorPrototype && error.message === 'Maximum call stack size exceeded') {
-        return 'dThe calls nest too deep.';
-      }
+      if (tooDeep(error)) return 'dThe calls nest too deep.';
       const message = typeof error === 'string' ? error : error.message;
       if (typeof message !== 'string' || message === '') return 'eA value without a message was thrown.';
       return (error.transient === true ? 't' : 'e') + head(message, ${MAX_MESSAGE});
@@ -187,7 +195,7 @@ export const GUARD = String.raw`'use strict';
   const open = (publicJson, seed) => {
     load();
     begin(seed);
-    const world = main({ public: parse(publicJson), random });
+    const world = main({ public: parse(publicJson), random, runCode });
     tools = world === null || typeof world !== 'object' ? undefined : world.tools;
     if (tools === null || typeof tools !== 'object') {
       throw new TypeError('Expected an object { tools } from the default export (and no promise), found ' + kindOf(world) + '.');
@@ -205,6 +213,43 @@ export const GUARD = String.raw`'use strict';
     return 'k' + text;
   };
 
+  const runCode = (source, inputs) => {
+    if (hostRunCode === undefined) throw new TypeError('This program runs no code of a policy: its declaration has no "code".');
+    const texts = [];
+    for (let i = 0; i < inputs.length; i++) defineProperty(texts, i, { value: NativeString(inputs[i]), enumerable: true });
+    return parse(hostRunCode(NativeString(source), stringify(texts)));
+  };
+
+  // A promise needs one of these words, which no escape can spell: see the module's comment.
+  const unfinished = /\b(?:async|await|import)\b/;
+  const code = (source, inputsJson, limit) => {
+    if (apply(test, unfinished, [source])) return 'rThe words async, await and import are not allowed in the code, not even in texts: nothing may go on after the call.';
+    let main;
+    try {
+      main = construct(NativeFunction, ['"use strict"; return (\n' + source + '\n);'])();
+    } catch (error) {
+      const said = describe(error);
+      return said[0] === 'd' ? said : 'r' + apply(slice, said, [1]);
+    }
+    if (typeof main !== 'function') return 'rExpected the code to be one function, found ' + kindOf(main) + '.';
+    const inputs = parse(inputsJson);
+    let out = '';
+    for (let i = 0; i < inputs.length; i++) out += (i === 0 ? '' : ',') + stringify(outcome(main, inputs[i], limit));
+    return 'k[' + out + ']';
+  };
+  const outcome = (main, inputJson, limit) => {
+    try {
+      const value = apply(main, undefined, [parse(inputJson)]);
+      if (typeof value === 'string' && value.length > limit) return tooMuch(value.length, limit);
+      const json = stringify(value);
+      if (json === undefined) return 'eThe function returned ' + kindOf(value) + ', which JSON cannot express.';
+      return json.length > limit ? tooMuch(json.length, limit) : 'k' + json;
+    } catch (error) {
+      return describe(error);
+    }
+  };
+  const tooMuch = (length, limit) => 'oThe result has ' + length + ' characters, at most ' + limit + ' are allowed.';
+
   // Not recursive: a deep value must not overflow the stack.
   const freezeDeep = (root) => {
     const open = [root];
@@ -219,7 +264,7 @@ export const GUARD = String.raw`'use strict';
   const score = (inputJson, seed) => {
     load();
     begin(seed);
-    const verdict = main(freezeDeep(parse(inputJson)));
+    const verdict = main(freezeDeep(parse(inputJson)), { runCode });
     if (verdict === null || typeof verdict !== 'object') throw new TypeError('Expected { score, reasons } (and no promise), found ' + kindOf(verdict) + '.');
     const { score, reasons = [] } = verdict;
     if (!isArray(reasons)) throw new TypeError('Expected an array of strings as reasons, found ' + kindOf(reasons) + '.');
@@ -227,9 +272,19 @@ export const GUARD = String.raw`'use strict';
     return 'k' + stringify({ score: typeof score === 'number' ? '' + score : kindOf(score), number: typeof score === 'number', reasons: texts });
   };
 
-  const run = (operation, a, b) => {
+  const run = (operation, a, b, limit) => {
     try {
-      return operation === 'call' ? call(a, b) : operation === 'open' ? open(a, b) : score(a, b);
+      switch (operation) {
+        case 'call':
+          return call(a, b);
+        case 'open':
+          return open(a, b);
+        case 'score':
+          return score(a, b);
+        default:
+          begin('');
+          return code(a, b, limit);
+      }
     } catch (error) {
       return describe(error);
     }

@@ -3,7 +3,8 @@ import type ivm from 'isolated-vm';
 import { messageOf } from '../../records/errors.ts';
 import type { SandboxFailure } from '../../records/trajectory.ts';
 import type { ResetLevel } from '../environment.ts';
-import { GUARD, RUN } from './guard.ts';
+import type { RunCode } from './code.ts';
+import { GUARD, RUN, RUN_CODE } from './guard.ts';
 import { isolatedVm } from './isolated-vm.ts';
 import { enter, leave } from './progress.ts';
 
@@ -16,12 +17,14 @@ export type WorldOutcome =
       readonly transient: boolean;
       /** A bound that was crossed: the call stack, or the length of what may leave. */
       readonly bound?: 'too-deep' | 'too-much-output';
+      /** Code of a policy that was not run. */
+      readonly refused?: true;
     }
   | { readonly status: 'timeout' }
   | { readonly status: 'crashed'; readonly kind: SandboxFailure; readonly message: string };
 
-/** `open` (public JSON, seed) and `call` (tool, arguments JSON) of a world, `score` (input JSON, seed) of a verifier. */
-export type Operation = 'open' | 'call' | 'score';
+/** `open` (public JSON, seed) and `call` (tool, arguments JSON) of a world, `score` (input JSON, seed) of a verifier, `code` (source, inputs JSON) of a policy. */
+export type Operation = 'open' | 'call' | 'score' | 'code';
 
 /** One isolate with its two scripts, and how many contexts stand in it. */
 interface Cell {
@@ -37,12 +40,18 @@ interface Cell {
 export class Realm {
   readonly cell: Cell;
   readonly #context: ivm.Context;
-  readonly #run: ivm.Reference<(operation: Operation, a: string, b: string) => string>;
+  readonly #run: ivm.Reference<(operation: Operation, a: string, b: string, limit: number) => string>;
+  /** What the program may run a policy's code with; whoever opens a session in the realm sets it. */
+  runCode: RunCode | undefined;
   #dead: Extract<WorldOutcome, { status: 'crashed' }> | undefined;
 
-  constructor(cell: Cell) {
+  constructor(cell: Cell, runsCode: boolean) {
     this.cell = cell;
     this.#context = cell.isolate.createContextSync();
+    if (runsCode) {
+      const callback = (source: string, inputs: string) => this.#callback(source, inputs);
+      this.#context.global.setSync(RUN_CODE, new (isolatedVm().Callback)(callback));
+    }
     cell.guard.runSync(this.#context);
     this.#run = this.#context.global.getSync(RUN, { reference: true });
     cell.program.runSync(this.#context);
@@ -52,12 +61,13 @@ export class Realm {
     return this.#dead !== undefined;
   }
 
-  run(operation: Operation, a: string, b: string, timeoutMs: number): WorldOutcome {
+  /** @param limit of `code`: the longest result. */
+  run(operation: Operation, a: string, b: string, timeoutMs: number, limit = 0): WorldOutcome {
     if (this.#dead !== undefined) return this.#dead;
     let answer: string;
     const outer = enter(timeoutMs);
     try {
-      answer = this.#run.applySync(undefined, [operation, a, b], { timeout: timeoutMs });
+      answer = this.#run.applySync(undefined, [operation, a, b, limit], { timeout: timeoutMs });
     } catch (error) {
       // The door catches all that foreign code throws: this is isolated-vm's own error.
       this.cell.retired = true;
@@ -81,8 +91,20 @@ export class Realm {
         return { status: 'error', message: text, transient: false, bound: 'too-deep' };
       case 'o':
         return { status: 'error', message: text, transient: false, bound: 'too-much-output' };
+      case 'r':
+        return { status: 'error', message: text, transient: false, refused: true };
       default:
         return { status: 'error', message: text, transient: answer[0] === 't' };
+    }
+  }
+
+  /** Strings in, a string out, and nothing thrown: what is thrown here would be an object of this side. */
+  #callback(source: string, inputs: string): string {
+    try {
+      const outcomes = this.runCode?.(source, JSON.parse(inputs) as string[]);
+      return JSON.stringify(outcomes ?? []);
+    } catch {
+      return '[]';
     }
   }
 
@@ -110,11 +132,25 @@ export class RealmPool {
   readonly #level: ResetLevel;
   readonly #memoryMiB: number;
   readonly #capacity: number;
+  readonly #runsCode: boolean;
+  readonly #tidy: boolean;
   readonly #cells = new Set<Cell>();
   #idle: Realm[] = [];
 
-  constructor(o: { readonly script: string; readonly reset: ResetLevel; readonly memoryMiB: number }) {
+  /**
+   * @param o.runsCode whether the program may run a policy's code, see `Realm.runCode`
+   * @param o.tidy an isolate takes no more contexts once half of its heap is in use, so that what one left behind shortens no other's
+   */
+  constructor(o: {
+    readonly script: string;
+    readonly reset: ResetLevel;
+    readonly memoryMiB: number;
+    readonly runsCode?: boolean;
+    readonly tidy?: boolean;
+  }) {
     isolatedVm();
+    this.#runsCode = o.runsCode ?? false;
+    this.#tidy = o.tidy ?? false;
     this.#script = o.script;
     this.#level = o.reset;
     this.#memoryMiB = o.memoryMiB;
@@ -130,7 +166,7 @@ export class RealmPool {
     const cell = this.#cellWithRoom();
     cell.realms++;
     try {
-      return new Realm(cell);
+      return new Realm(cell, this.#runsCode);
     } catch (error) {
       cell.realms--;
       cell.retired = true;
@@ -169,8 +205,15 @@ export class RealmPool {
   #drop(realm: Realm): void {
     realm.release();
     realm.cell.realms--;
+    if (this.#tidy && !realm.cell.retired) realm.cell.retired = this.#isHalfFull(realm.cell);
     if (this.#level === 'isolate') realm.cell.retired = true;
     this.#disposeIfDone(realm.cell);
+  }
+
+  #isHalfFull({ isolate }: Cell): boolean {
+    if (isolate.isDisposed) return true;
+    const { used_heap_size, externally_allocated_size } = isolate.getHeapStatisticsSync();
+    return used_heap_size + externally_allocated_size > this.#memoryMiB * 2 ** 19;
   }
 
   #disposeIfDone(cell: Cell): void {

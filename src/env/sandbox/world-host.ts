@@ -2,6 +2,7 @@
 import { IsogymError, messageOf } from '../../records/errors.ts';
 import type { SandboxFailure } from '../../records/trajectory.ts';
 import type { ResetLevel } from '../environment.ts';
+import { type CodeLimits, CodeSandbox } from './code.ts';
 import { died, type Realm, RealmPool, type WorldOutcome } from './realm.ts';
 
 export type { WorldOutcome } from './realm.ts';
@@ -35,10 +36,12 @@ const OPEN_TIMEOUT_MS = 5000;
 export class WorldHost {
   readonly #realms: RealmPool;
   readonly #openTimeoutMs: number;
+  readonly #code: CodeSandbox | undefined;
 
   /**
    * @param o.script what `bundle` made of the module behind `Environment.world`
    * @param o.memoryMiB heap limit of one isolate, at least 8; on the levels `state` and `context` sessions share it, 2 MiB each
+   * @param o.code bounds of the code of a policy that worlds run; without them they may run none
    * @throws ISOLATED_VM_UNSAFE | ISOLATED_VM_MISSING
    */
   constructor(o: {
@@ -46,8 +49,10 @@ export class WorldHost {
     readonly reset: ResetLevel;
     readonly memoryMiB: number;
     readonly openTimeoutMs?: number;
+    readonly code?: CodeLimits;
   }) {
-    this.#realms = new RealmPool(o);
+    this.#realms = new RealmPool({ ...o, runsCode: o.code !== undefined });
+    this.#code = o.code === undefined ? undefined : new CodeSandbox(o.code);
     this.#openTimeoutMs = o.openTimeoutMs ?? OPEN_TIMEOUT_MS;
   }
 
@@ -59,6 +64,7 @@ export class WorldHost {
     } catch (cause) {
       throw new WorldFailure('died', `No context can be made for the world: ${messageOf(cause)}`, cause);
     }
+    realm.runCode = this.#code?.session();
     const outcome = realm.run('open', publicJson, seed, this.#openTimeoutMs);
     if (outcome.status === 'ok') return session(realm, this.#realms);
     this.#realms.give(realm, false);
@@ -74,6 +80,7 @@ export class WorldHost {
 
   dispose(): void {
     this.#realms.dispose();
+    this.#code?.dispose();
   }
 }
 
