@@ -3,6 +3,7 @@ import { IsogymError, inputError } from '../records/errors.ts';
 import type { Trajectory } from '../records/trajectory.ts';
 import { rewardsToGo } from './returns.ts';
 import { mean, populationDeviation } from './statistics.ts';
+import { usableOnly } from './usable.ts';
 
 /**
  * - `estimator`: `grpo` values an episode by its return G₀ and gives all its steps that one advantage (outcome supervision,
@@ -61,7 +62,7 @@ const UNDERFLOW = 2 ** -500;
  * Deliberate deviations from GRPO as published: the deviation is that of the population (implementations use the sample's), which
  * gives the bound; no epsilon is added to it, as equal values are handled apart; the return carries the step penalties.
  *
- * @throws NO_USABLE_ROLLOUT where no episode is usable: an error, not an epoch.
+ * @throws NO_USABLE_ROLLOUT where no episode is usable.
  * @throws BAD_ADVANTAGE where `group-std` is asked for with another baseline than `group-mean`: the bound would be lost.
  * @throws DUPLICATE_EPISODE
  */
@@ -73,14 +74,7 @@ export function groupAdvantages(trajectories: readonly Trajectory[], options: Ad
       'Set scale to none, or baseline to group-mean.',
     );
   }
-  const usable = trajectories.filter((trajectory) => trajectory.usable);
-  if (usable.length === 0) {
-    throw new IsogymError(
-      'NO_USABLE_ROLLOUT',
-      `expected at least one usable episode, found none among ${trajectories.length}${stopsOf(trajectories)}`,
-      { hint: 'The stop reasons and verdicts in trajectories.jsonl say why each was left out.' },
-    );
-  }
+  const usable = usableOnly(trajectories);
   const byEpisode = new Map<string, Float64Array>();
   const cells = new Map<string, Value[]>();
   const groups = new Map<string, Value[]>();
@@ -157,11 +151,4 @@ function append<T>(lists: Map<string, T[]>, key: string, item: T): void {
   const list = lists.get(key);
   if (list === undefined) lists.set(key, [item]);
   else list.push(item);
-}
-
-/** e.g. ` (4 sandbox-failure, 1 final)`. */
-function stopsOf(trajectories: readonly Trajectory[]): string {
-  const counts = new Map<string, number>();
-  for (const { stop } of trajectories) counts.set(stop, (counts.get(stop) ?? 0) + 1);
-  return counts.size === 0 ? '' : ` (${[...counts].map(([stop, count]) => `${count} ${stop}`).join(', ')})`;
 }

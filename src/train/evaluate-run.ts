@@ -10,6 +10,7 @@ import { type EvaluationMode, evaluate, type PolicyRow, policyRow } from './eval
 import { learnerFor } from './learner.ts';
 import type { Reporter } from './reporter.ts';
 import { openRig } from './rig.ts';
+import { usableOnly } from './usable.ts';
 
 export interface RunEvaluation {
   readonly run: string;
@@ -20,7 +21,7 @@ export interface RunEvaluation {
   readonly policy: PolicyRow;
 }
 
-/** @param options.run absolute path of a run folder. @throws NO_CHECKPOINT, CHECKPOINT_BROKEN, and whatever is wrong with its config */
+/** @param options.run absolute path of a run folder. @throws NO_CHECKPOINT, CHECKPOINT_BROKEN, NO_USABLE_ROLLOUT, and whatever is wrong with its config */
 export async function evaluateRun(options: {
   readonly run: string;
   readonly signal: AbortSignal;
@@ -39,7 +40,9 @@ export async function evaluateRun(options: {
     const seed = String(config.seed);
     const pass = async (mode: EvaluationMode) => {
       const policy = await rig.agent.policy(learner.weights, learner.version, mode);
-      return (await evaluate(rig, heldOut, policy, mode, seed, signal)).evaluation;
+      const { evaluation, trajectories } = await evaluate(rig, heldOut, policy, mode, seed, signal);
+      usableOnly(trajectories);
+      return evaluation;
     };
     const policy = policyRow('trained', await pass('greedy'), await pass('sampled'), seed);
     learner.dispose();

@@ -16,12 +16,25 @@ import {
 import type { Learner } from './learner.ts';
 import type { OpenRig } from './rig.ts';
 import type { Example } from './summary.ts';
+import { usableOnly } from './usable.ts';
 
 export interface Evaluated {
   readonly name: PolicyName;
   readonly greedy: Evaluation;
   readonly sampled: Evaluation;
   readonly row: PolicyRow;
+}
+
+/** What `evaluations/FILE.json` holds. */
+interface Kept {
+  /** Of the weights that the learner had then. */
+  readonly version: number;
+  readonly greedy: Evaluation;
+  readonly sampled: Evaluation;
+}
+
+function fileOf(name: string): string {
+  return join('evaluations', `${name}.json`);
 }
 
 /** Policies that have one way to act: their one evaluation stands for both modes. */
@@ -43,16 +56,25 @@ export class HeldOut {
   /**
    * The policy of that name as it is now, in both modes, or as it was where `evaluations/FILE.json` is there already. The
    * episodes lie beside it, in `FILE.greedy.jsonl` and `FILE.sampled.jsonl`.
+   * @throws NO_USABLE_ROLLOUT
    */
   async evaluate(name: PolicyName, signal: AbortSignal, file: string = name): Promise<Evaluated> {
-    const path = join('evaluations', `${file}.json`);
-    if (!existsSync(join(this.#folder.path, path))) {
-      const sampled = await this.#pass(name, file, 'sampled', signal);
-      const greedy = ONE_MODE.includes(name) ? sampled : await this.#pass(name, file, 'greedy', signal);
-      this.#folder.write(path, `${JSON.stringify({ greedy, sampled })}\n`);
-    }
-    const text = readFileSync(join(this.#folder.path, path), 'utf8');
-    const { greedy, sampled } = JSON.parse(text) as Pick<Evaluated, 'greedy' | 'sampled'>;
+    const kept = this.#kept(file);
+    // A run that goes on for longer than it was begun for has been evaluated as trained before.
+    if (kept !== null && (name !== 'trained' || kept.version === this.#learner.version)) return this.#row(name, kept);
+    const sampled = await this.#pass(name, file, 'sampled', signal);
+    const greedy = ONE_MODE.includes(name) ? sampled : await this.#pass(name, file, 'greedy', signal);
+    const made = { version: this.#learner.version, greedy, sampled };
+    this.#folder.write(fileOf(file), `${JSON.stringify(made)}\n`);
+    return this.#row(name, made);
+  }
+
+  #kept(file: string): Kept | null {
+    const path = join(this.#folder.path, fileOf(file));
+    return existsSync(path) ? (JSON.parse(readFileSync(path, 'utf8')) as Kept) : null;
+  }
+
+  #row(name: PolicyName, { greedy, sampled }: Kept): Evaluated {
     return { name, greedy, sampled, row: policyRow(name, greedy, sampled, String(this.#config.seed)) };
   }
 
@@ -77,6 +99,7 @@ export class HeldOut {
     );
     const lines = trajectories.map((trajectory) => `${JSON.stringify(trajectory)}\n`);
     this.#folder.write(join('evaluations', `${file}.${mode}.jsonl`), lines.join(''));
+    usableOnly(trajectories);
     return evaluation;
   }
 

@@ -32,7 +32,7 @@ export interface LoopOptions {
   readonly signal?: AbortSignal;
   /** Called after each iteration, in order, before the next begins. */
   readonly commit: (iteration: Iteration) => void | Promise<void>;
-  /** Called with the batch whose step failed, before the error goes on; the weights are still those before it. */
+  /** Called with the batch that could not be learnt from, before the error goes on; the weights are still those before it. */
   readonly failed?: (trajectories: readonly Trajectory[]) => void | Promise<void>;
 }
 
@@ -71,15 +71,17 @@ export async function reinforce({
     const trajectories = await collect(rig, requests, drawn, policy, signal);
     const collected = now();
 
-    const advantages = groupAdvantages(trajectories, algorithm);
-    const batch = packBatch({ trajectories, advantages: advantages.byEpisode, denominator, ...agent.packing });
-    const rate = learningRate(iteration, schedule);
-    const update = await learner.reinforce(batch, rate).catch(async (error) => {
+    let metrics: IterationMetrics;
+    try {
+      const advantages = groupAdvantages(trajectories, algorithm);
+      const batch = packBatch({ trajectories, advantages: advantages.byEpisode, denominator, ...agent.packing });
+      const rate = learningRate(iteration, schedule);
+      const update = await learner.reinforce(batch, rate);
+      metrics = iterationMetrics({ iteration, trajectories, advantages: advantages.statistics, update, rate });
+    } catch (error) {
       await failed?.(trajectories);
       throw error;
-    });
-
-    const metrics = iterationMetrics({ iteration, trajectories, advantages: advantages.statistics, update, rate });
+    }
     await commit({ iteration, trajectories, metrics, marks: { start, collected, end: now() } });
   }
 }

@@ -5,6 +5,7 @@ import { configHash, createManifest, hashText } from '../io/manifest.ts';
 import { shownPath } from '../io/paths.ts';
 import { RunFolder } from '../io/run-folder.ts';
 import { type Backend, describeBackend, selectBackend } from '../policy/backends/select.ts';
+import { inputError } from '../records/errors.ts';
 import { deriveSeed, generator } from '../records/random.ts';
 import type { Trajectory } from '../records/trajectory.ts';
 import { decodeCheckpoint, encodeCheckpoint, type Position } from './checkpoint.ts';
@@ -94,6 +95,7 @@ class Run {
     reporter.note(`run ${shownPath(folder.path)}`);
     const phase = config.warmStart === undefined ? 'train' : 'warm-start';
     const run = new Run(options, rig, folder, learner, { phase, step: 0 });
+    if (phase === 'train') learner.beginReinforcement();
     await run.#checkpoint();
     return run;
   }
@@ -106,6 +108,13 @@ class Run {
       configHash(config),
       rig.agent.files,
     );
+    if (position.phase === 'train' && position.step > config.iterations) {
+      throw inputError(
+        'RESUME_ITERATIONS',
+        `expected iterations of at least ${position.step}, which the run has done already, found ${config.iterations}`,
+        `isogym train --resume ${shownPath(folder.path)} iterations=${position.step}`,
+      );
+    }
     await folder.truncate((record) => isAfter(record, position));
     reporter.note(`run ${shownPath(folder.path)}, resumed at ${position.phase} ${position.step}`);
     return new Run(options, rig, folder, learnerFor(rig.agent, config, snapshot), position);
@@ -171,8 +180,10 @@ class Run {
     await this.#checkpoint();
   }
 
-  #reinforce(): Promise<void> {
-    return reinforce({
+  async #reinforce(): Promise<void> {
+    // A run that was stopped in the evaluation after its last iteration still owes it.
+    await this.#evaluateAlong(this.#position.step);
+    await reinforce({
       config: this.#config,
       rig: this.#rig,
       agent: this.#rig.agent,
@@ -187,7 +198,7 @@ class Run {
   }
 
   async #commit({ iteration, trajectories, metrics, marks }: Iteration): Promise<void> {
-    const { iterations, checkpoint, evaluation } = this.#config;
+    const { iterations, checkpoint } = this.#config;
     for (const trajectory of trajectories) this.#folder.append('trajectories', trajectory);
     this.#folder.append('metrics', metrics);
     const seconds = (from: number, to: number) => (to - from) / 1000;
@@ -208,20 +219,25 @@ class Run {
     };
     this.#reporter.progress({ phase: 'train', done, total: iterations, figures });
     if (done % checkpoint.every === 0 || done === iterations) await this.#checkpoint();
-    if (evaluation.every > 0 && done % evaluation.every === 0) {
-      const { row } = await this.#heldOut.evaluate('trained', this.#signal, `iteration-${done}`);
-      const [greedy, sampled] = [row.success, row.sampledSuccess].map(({ mean }) => mean.toFixed(3));
-      this.#reporter.note(`held-out after iteration ${done}: success ${greedy} greedy, ${sampled} sampled`);
-    }
+    await this.#evaluateAlong(done);
   }
 
-  /** A batch whose step failed, beside the weights before it: what it takes to see the failure again. */
+  /** Where the config wants an evaluation after so many iterations. */
+  async #evaluateAlong(done: number): Promise<void> {
+    const { every } = this.#config.evaluation;
+    if (every === 0 || done === 0 || done % every !== 0) return;
+    const { row } = await this.#heldOut.evaluate('trained', this.#signal, `iteration-${done}`);
+    const [greedy, sampled] = [row.success, row.sampledSuccess].map(({ mean }) => mean.toFixed(3));
+    this.#reporter.note(`held-out after iteration ${done}: success ${greedy} greedy, ${sampled} sampled`);
+  }
+
+  /** A batch that could not be learnt from, beside the weights before it: what it takes to see the failure again. */
   async #keepFailure(trajectories: readonly Trajectory[]): Promise<void> {
     await this.#checkpoint();
     this.#folder.write('failed-batch.jsonl', trajectories.map((t) => `${JSON.stringify(t)}\n`).join(''));
     const path = shownPath(this.#folder.path);
     this.#reporter.note(
-      `The step failed. Its batch is kept in ${path}/failed-batch.jsonl, the weights before it in the latest checkpoint.`,
+      `The iteration failed. Its batch is kept in ${path}/failed-batch.jsonl, the weights before it in the latest checkpoint.`,
     );
   }
 

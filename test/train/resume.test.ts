@@ -3,12 +3,15 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
+import type { IterationMetrics } from '../../src/train/metrics.ts';
 import { freshFolder, linesOf, resume, SMALL_TABULAR, SMALL_TRANSFORMER, textOf, trainShipped } from './runs.ts';
 
 const BIN = fileURLToPath(new URL('../../bin/isogym.js', import.meta.url));
 
 /** Everything that must not tell a resumed run from one that was never stopped. */
 function expectSameRun(found: string, wanted: string): void {
+  const evaluations = (path: string) => readdirSync(join(path, 'evaluations')).sort();
+  expect(evaluations(found)).toEqual(evaluations(wanted));
   for (const file of [
     'trajectories.jsonl',
     'metrics.jsonl',
@@ -25,7 +28,7 @@ function expectSameRun(found: string, wanted: string): void {
 }
 
 describe.each([
-  ['a tabular run', 'toy-lookup-tabular.yaml', SMALL_TABULAR, 'train', 2],
+  ['a tabular run', 'toy-lookup-tabular.yaml', [...SMALL_TABULAR, 'evaluation.every=2'], 'train', 2],
   ['a transformer run', 'toy-lookup.yaml', SMALL_TRANSFORMER, 'train', 1],
   ['a transformer run in its warm start', 'toy-lookup.yaml', SMALL_TRANSFORMER, 'warm-start', 2],
   [
@@ -107,21 +110,20 @@ test('a checkpoint made under another config is refused', async () => {
   await expect(resume(path)).rejects.toMatchObject({ code: 'CHECKPOINT_OTHER_CONFIG', exitCode: 2 });
 }, 60_000);
 
-test('a resumed run may be told to go on for longer', async () => {
-  const { path: whole } = await trainShipped('toy-lookup-tabular.yaml', [
-    ...SMALL_TABULAR,
-    'iterations=6',
-    'checkpoint.every=2',
-  ]);
-  const { path } = await trainShipped('toy-lookup-tabular.yaml', [
-    ...SMALL_TABULAR,
-    'iterations=4',
-    'checkpoint.every=2',
-  ]);
-  await resume(path, ['iterations=6']);
-  for (const file of ['trajectories.jsonl', 'metrics.jsonl']) {
-    expect(textOf(path, file) === textOf(whole, file), file).toBe(true);
-  }
+test('a run that had ended goes on for longer and is evaluated anew', async () => {
+  const overrides = [...SMALL_TABULAR, 'checkpoint.every=2'];
+  const { path: whole } = await trainShipped('toy-lookup-tabular.yaml', [...overrides, 'iterations=20']);
+  const { path } = await trainShipped('toy-lookup-tabular.yaml', [...overrides, 'iterations=4']);
+  await resume(path, ['iterations=20']);
+  expectSameRun(path, whole);
+  await expect(resume(path)).rejects.toMatchObject({ code: 'RESUME_ITERATIONS', exitCode: 2 });
+}, 60_000);
+
+test('a KL penalty without a warm start is anchored at the fresh weights', async () => {
+  const { path } = await trainShipped('toy-lookup-tabular.yaml', [...SMALL_TABULAR, 'algorithm.kl=0.1']);
+  const divergence = linesOf<IterationMetrics>(path, 'metrics.jsonl').map(({ update }) => update.steps[0]?.referenceKl);
+  expect(divergence[0]).toBeCloseTo(0, 6);
+  expect(divergence.at(-1)).toBeGreaterThan(1e-4);
 }, 60_000);
 
 function killedAfterLine(child: ChildProcess, line: RegExp): Promise<void> {
