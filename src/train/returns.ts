@@ -13,14 +13,8 @@ import type { Episode, Score, Trajectory } from '../records/trajectory.ts';
  * (it sampled nothing that could be trained on, and must not move its siblings' baseline).
  *
  * @param stepPenalty ≥ 0, in units of the score.
- * @param options.scoreTruncated keeps a truncated episode's score as the verifier gave it. Default false.
  */
-export function judge(
-  episode: Episode,
-  verdict: Score,
-  stepPenalty: number,
-  options: { readonly scoreTruncated?: boolean } = {},
-): Trajectory {
+export function judge(episode: Episode, verdict: Score, stepPenalty: number): Trajectory {
   const rule = stopRule(episode.stop);
   const terminated = rule.ends === 'terminated';
   const truncated = rule.ends === 'truncated';
@@ -30,8 +24,7 @@ export function judge(
   const score = rule.scored && Number.isFinite(verdict.score) ? verdict.score : null;
   const usable = rule.usable && score !== null && last >= 0;
   if (usable) {
-    const counted = truncated && options.scoreTruncated !== true ? Math.min(score, 0) : score;
-    rewards[last] = (rewards[last] ?? 0) + counted;
+    rewards[last] = (rewards[last] ?? 0) + (truncated ? Math.min(score, 0) : score);
   }
   return {
     ...episode,
@@ -89,14 +82,4 @@ export function sampledBy(episode: Pick<Episode, 'id' | 'steps' | 'segments'>): 
     if (missed >= 0) throw unclaimed(s, missed, 'none');
   }
   return owners;
-}
-
-/** The return-to-go of its step for every sampled token of the episode, in order: [sampled tokens]. Observations have none, and change none. */
-export function tokenReturns(trajectory: Trajectory, gamma: number): Float64Array {
-  const returns = rewardsToGo(trajectory.rewards, gamma);
-  const owners = sampledBy(trajectory).flatMap((owner) => [...owner]);
-  return Float64Array.from(
-    owners.filter((step) => step >= 0),
-    (step) => returns[step] ?? 0,
-  );
 }

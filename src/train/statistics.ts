@@ -34,12 +34,6 @@ export function populationDeviation(values: ArrayLike<number>): number {
   return Math.sqrt(Math.max(0, squares - (residue * residue) / values.length) / values.length);
 }
 
-/** The middle value, or the mean of the two in the middle. @throws EMPTY_SAMPLE */
-export function median(values: ArrayLike<number>): number {
-  if (values.length === 0) throw inputError('EMPTY_SAMPLE', 'expected at least one value, found none');
-  return quantile(Float64Array.from(values).sort(), 0.5);
-}
-
 /** Φ⁻¹(0.975): two-sided 95 %. */
 const Z_95 = 1.959963984540054;
 
@@ -94,26 +88,6 @@ export function bootstrapMean(values: ArrayLike<number>, seed: string, options: 
   }
   means.sort();
   return { mean: center, low: quantile(means, (1 - level) / 2), high: quantile(means, (1 + level) / 2) };
-}
-
-/**
- * Bootstrap interval of the mean of `after[i] − before[i]`: the pairs are resampled, not the two sides, so what a pair has in
- * common (its task) cancels. @throws UNPAIRED where the lengths differ. @throws EMPTY_SAMPLE
- */
-export function pairedBootstrap(
-  before: readonly number[],
-  after: readonly number[],
-  seed: string,
-  options: BootstrapOptions = {},
-): Interval {
-  if (before.length !== after.length) {
-    throw inputError('UNPAIRED', `expected as many values after as before, found ${after.length} and ${before.length}`);
-  }
-  return bootstrapMean(
-    after.map((value, i) => value - (before[i] ?? 0)),
-    seed,
-    options,
-  );
 }
 
 /** Linear interpolation between order statistics (type 7 of Hyndman & Fan 1996) of sorted values. */

@@ -1,7 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { STOP_RULES, type StopReason } from '../../src/records/stop-reason.ts';
-import { judge, rewardsToGo, sampledBy, tokenReturns } from '../../src/train/returns.ts';
+import type { Trajectory } from '../../src/records/trajectory.ts';
+import { groupAdvantages } from '../../src/train/advantages.ts';
+import { packBatch } from '../../src/train/batch.ts';
+import { judge, rewardsToGo, sampledBy } from '../../src/train/returns.ts';
 import { episode, segment, verdict } from './made.ts';
 
 describe('judge', () => {
@@ -24,12 +27,6 @@ describe('judge', () => {
       expect(judged).toMatchObject({ truncated: true, terminated: false, usable: true, verdict: { success: false } });
     }
     expect(judge(episode({ stop: 'max-steps' }), verdict(-0.5), 0).return).toBe(-0.5);
-  });
-
-  it('keeps the score of a truncated episode where the environment asks for it, but never calls it a success', () => {
-    const judged = judge(episode({ stop: 'max-steps' }), verdict(0.7, true), 0, { scoreTruncated: true });
-    expect(judged.return).toBe(0.7);
-    expect(judged.verdict.success).toBe(false);
   });
 
   it.each([
@@ -64,23 +61,35 @@ describe('rewardsToGo', () => {
   });
 });
 
-describe('tokenReturns', () => {
+/** What each sampled token is weighted with, in order: REINFORCE without a baseline, so that it is the return-to-go. */
+function tokenWeights(trajectory: Trajectory, gamma: number): number[] {
+  const { byEpisode } = groupAdvantages([trajectory], {
+    estimator: 'reinforce',
+    baseline: 'none',
+    scale: 'none',
+    gamma,
+  });
+  const batch = packBatch({ trajectories: [trajectory], advantages: byEpisode, denominator: 'episodes' });
+  return [...batch.advantages];
+}
+
+describe('the return that reaches a token', () => {
   it('case 07: a return crosses an observation as if it were not there', () => {
-    const split = judge(episode({ segments: [segment('110011')] }), verdict(1), 0);
+    const split = judge(episode({ segments: [segment('0110011')] }), verdict(1), 0);
     const joined = judge(
       episode({
-        segments: [segment('1111')],
+        segments: [segment('01111')],
         ranges: [
-          [0, 0, 2],
-          [0, 2, 4],
+          [0, 1, 3],
+          [0, 3, 5],
         ],
       }),
       verdict(1),
       0,
     );
-    expect([...tokenReturns(split, 1)]).toEqual([1, 1, 1, 1]);
-    expect([...tokenReturns(split, 0.5)]).toEqual([0.5, 0.5, 1, 1]);
-    for (const gamma of [1, 0.9, 0.5, 0]) expect(tokenReturns(split, gamma)).toEqual(tokenReturns(joined, gamma));
+    expect(tokenWeights(split, 1)).toEqual([1, 1, 1, 1]);
+    expect(tokenWeights(split, 0.5)).toEqual([0.5, 0.5, 1, 1]);
+    for (const gamma of [1, 0.9, 0.5, 0]) expect(tokenWeights(split, gamma)).toEqual(tokenWeights(joined, gamma));
   });
 
   it('case 07: deleting the observations of any episode changes no return (property)', () => {
@@ -91,22 +100,23 @@ describe('tokenReturns', () => {
       fc.property(
         actions,
         fc.double({ min: 0, max: 1, noNaN: true }),
-        fc.double({ noNaN: true }),
+        fc.double({ min: -1, max: 1, noNaN: true }),
         (parts, gamma, score) => {
           const build = (observe: boolean) => {
-            let at = 0;
+            // Nothing predicts a first token: both begin with a given one.
+            let at = 1;
             const ranges = parts.map(({ given, sampled }) => {
               const start = at + (observe ? given : 0);
               at = start + sampled;
               return [0, start, at] as const;
             });
-            const mask = parts
+            const mask = `0${parts
               .map(({ given, sampled }) => '0'.repeat(observe ? given : 0) + '1'.repeat(sampled))
-              .join('');
+              .join('')}`;
             return judge(episode({ segments: [segment(mask)], ranges }), verdict(score, false), 0.05);
           };
           const [observed, deleted] = [build(true), build(false)];
-          if (observed.usable) expect(tokenReturns(observed, gamma)).toEqual(tokenReturns(deleted, gamma));
+          if (observed.usable) expect(tokenWeights(observed, gamma)).toEqual(tokenWeights(deleted, gamma));
         },
       ),
     );

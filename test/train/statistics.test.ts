@@ -1,21 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import { generator } from '../../src/records/random.ts';
-import {
-  bootstrapMean,
-  mean,
-  median,
-  pairedBootstrap,
-  populationDeviation,
-  wilson,
-} from '../../src/train/statistics.ts';
+import { bootstrapMean, mean, populationDeviation, wilson } from '../../src/train/statistics.ts';
 
 describe('moments', () => {
   it('equal what is worked out by hand', () => {
     expect(mean([2, 4, 4, 4, 5, 5, 7, 9])).toBe(5);
     expect(populationDeviation([2, 4, 4, 4, 5, 5, 7, 9])).toBe(2);
-    expect(median([3, 1, 2])).toBe(2);
-    expect(median([4, 1, 3, 2])).toBe(2.5);
-    expect(median([10, 9, 1])).toBe(9);
   });
 
   it('take back the rounding of the sum: three times 0.1 has mean 0.1', () => {
@@ -28,7 +18,7 @@ describe('moments', () => {
   });
 
   it('refuse an empty sample', () => {
-    for (const of of [mean, populationDeviation, median]) expect(() => of([])).toThrow('at least one value');
+    for (const of of [mean, populationDeviation]) expect(() => of([])).toThrow('at least one value');
     expect(() => wilson(0, 0)).toThrow('at least one trial');
     expect(() => bootstrapMean([], 's')).toThrow('at least one value');
   });
@@ -83,12 +73,5 @@ describe('bootstrap', () => {
     // 95 % nominal; three standard errors of 500 trials are 2.9 %, and the percentile interval is known to be a little narrow at 40.
     expect(covered / 500).toBeGreaterThan(0.91);
     expect(covered / 500).toBeLessThan(0.98);
-  });
-
-  it('pairs: a constant gain has no width, however much the pairs differ among themselves', () => {
-    const before = [0, 10, 20, 30];
-    const after = [1, 11, 21, 31];
-    expect(pairedBootstrap(before, after, 's')).toEqual({ mean: 1, low: 1, high: 1 });
-    expect(() => pairedBootstrap([1], [1, 2], 's')).toThrow('found 2 and 1');
   });
 });
