@@ -1,6 +1,7 @@
 /** @module The task set: which tasks are trained on, which are held out, and in which order they come. */
 import { createHash } from 'node:crypto';
 import type { Environment } from '../env/environment.ts';
+import { inputError } from '../records/errors.ts';
 import { deriveSeed, generator, shuffled } from '../records/random.ts';
 import type { Task } from '../records/task.ts';
 
@@ -9,7 +10,7 @@ export interface TaskSet {
   readonly heldOut: readonly Task[];
 }
 
-/** A number in [0, 1) that depends on the id alone (SHA-256), so that the split survives reordering and regrowth. */
+/** A number in [0, 1) that depends on the id alone (SHA-256), so that the split survives reordering, and growth in the same proportion. */
 export function splitKey(id: string): number {
   return createHash('sha256').update(id).digest().readUInt32BE(0) / 2 ** 32;
 }
@@ -17,6 +18,7 @@ export function splitKey(id: string): number {
 /**
  * Takes the environment's tasks 0, 1, 2, … and sorts each by the hash of its id until both sides are full.
  * @param sizes how many tasks each side has; the share held out is heldOut / (train + heldOut)
+ * @throws DUPLICATE_TASK where two of them have one id: both would be one task, and a finite set would be gone through for ever
  */
 export function buildTaskSet<Options>(
   environment: Environment<Options>,
@@ -27,8 +29,18 @@ export function buildTaskSet<Options>(
   const seed = deriveSeed(String(sizes.seed), 'tasks');
   const train: Task[] = [];
   const heldOut: Task[] = [];
+  const seen = new Map<string, number>();
   for (let index = 0; train.length < sizes.train || heldOut.length < sizes.heldOut; index++) {
     const task = environment.task(seed, index, options);
+    const before = seen.get(task.id);
+    if (before !== undefined) {
+      throw inputError(
+        'DUPLICATE_TASK',
+        `environment ${environment.name}: expected tasks with different ids, found ${JSON.stringify(task.id)} for index ${before} and for ${index}`,
+        `Ask for fewer tasks (tasks.train, tasks.heldOut), or let task() make a new one for every index.`,
+      );
+    }
+    seen.set(task.id, index);
     const [side, size] = splitKey(task.id) < share ? [heldOut, sizes.heldOut] : [train, sizes.train];
     if (side.length < size) side.push(task);
   }

@@ -1,0 +1,45 @@
+import { describe, expect, it } from 'vitest';
+import toyLookup from '../../src/env/toy-lookup/index.ts';
+import { buildTaskSet, drawOfStep, splitKey } from '../../src/train/task-set.ts';
+
+const OPTIONS = { values: 99 };
+
+describe('buildTaskSet', () => {
+  it('fills both sides, and no task is on both', () => {
+    const { train, heldOut } = buildTaskSet(toyLookup, OPTIONS, { train: 40, heldOut: 10, seed: 0 });
+    const ids = [...train, ...heldOut].map((task) => task.id);
+    expect([train.length, heldOut.length, new Set(ids).size]).toEqual([40, 10, 50]);
+    for (const { id } of train) expect(splitKey(id)).toBeGreaterThanOrEqual(0.2);
+    for (const { id } of heldOut) expect(splitKey(id)).toBeLessThan(0.2);
+  });
+
+  it('keeps every task on its side where both sides grow in proportion', () => {
+    const small = buildTaskSet(toyLookup, OPTIONS, { train: 40, heldOut: 10, seed: 0 });
+    const large = buildTaskSet(toyLookup, OPTIONS, { train: 80, heldOut: 20, seed: 0 });
+    expect(large.train).toEqual(expect.arrayContaining([...small.train]));
+    expect(large.heldOut).toEqual(expect.arrayContaining([...small.heldOut]));
+  });
+
+  it('refuses two tasks of one id, which a finite set would give for ever', () => {
+    const finite = {
+      ...toyLookup,
+      task: (seed: string, index: number, options: typeof OPTIONS) => toyLookup.task(seed, index % 5, options),
+    };
+    expect(() => buildTaskSet(finite, OPTIONS, { train: 40, heldOut: 10, seed: 0 })).toThrow(
+      'found "toy-lookup-0" for index 0 and for 5',
+    );
+  });
+});
+
+describe('drawOfStep', () => {
+  it('goes through all items once in every pass, in a new order, and a step needs no other step', () => {
+    const items = [0, 1, 2, 3, 4, 5];
+    const steps = Array.from({ length: 6 }, (_, step) => drawOfStep(items, 's', step, 4));
+    const drawn = steps.flat();
+    for (const pass of [0, 1, 2, 3]) {
+      expect(drawn.slice(6 * pass, 6 * pass + 6).toSorted((a, b) => a - b)).toEqual(items);
+    }
+    expect(drawn.slice(0, 6)).not.toEqual(drawn.slice(6, 12));
+    expect(drawOfStep(items, 's', 5, 4)).toEqual(steps[5]);
+  });
+});
