@@ -7,7 +7,7 @@ import type { PublicTask } from '../records/task.ts';
 import type { CallRecord } from '../records/trajectory.ts';
 import type { Environment, ScriptedAction } from './environment.ts';
 import { partsOf } from './json-source.ts';
-import type { Tool } from './tool.ts';
+import { type Tool, toolSchema } from './tool.ts';
 
 /** No separators: a token that is no text ends an action. */
 export interface Format {
@@ -76,9 +76,16 @@ function compactFormat(environment: Pick<Environment, 'name' | 'tools'>): Format
   };
 }
 
-/** `{"tool":"lookup","args":{"key":"x"}}`, `{"final":"4600"}`, or an array of several calls. */
+/** `{"tool":"lookup","args":{"key":"x"}}`, `{"final":"4600"}`, or an array of several calls. The prompt begins with the tools' schemas. */
 function jsonFormat(tools: readonly Tool[]): Format {
   const order = new Map(tools.map((tool) => [tool.name, Object.keys(tool.parameters.shape)]));
+
+  const preamble = [
+    'Tools, a JSON Schema each:',
+    ...tools.map((tool) => JSON.stringify(toolSchema(tool))),
+    `Write ${JSON_SHAPES}.`,
+    '',
+  ].join('\n');
 
   const write = (call: { readonly tool: string; readonly arguments: JsonObject }) => {
     const keys = order.get(call.tool) ?? [];
@@ -88,7 +95,7 @@ function jsonFormat(tools: readonly Tool[]): Format {
   };
 
   return {
-    prompt: (task) => `${task.prompt}\n`,
+    prompt: (task) => `${preamble}\n${task.prompt}\n`,
     action(action) {
       if ('final' in action) return JSON.stringify({ final: action.final });
       const calls = action.calls.map(write);
@@ -118,7 +125,7 @@ function jsonFormat(tools: readonly Tool[]): Format {
   };
 }
 
-const JSON_SHAPES = 'expected {"tool": <name>, "args": {…}}, an array of such calls, or {"final": <text>} alone';
+const JSON_SHAPES = '{"tool": <name>, "args": {…}}, an array of such calls, or {"final": <text>} alone';
 
 function jsonCall(value: unknown, source: string, id: string): ToolCall {
   if (!isObject(value)) return unread(id, '', source, 'found no object');
@@ -133,7 +140,7 @@ function jsonCall(value: unknown, source: string, id: string): ToolCall {
 }
 
 function unread(id: string, name: string, raw: string, why: string): ToolCall {
-  return { id, name, arguments: null, raw, malformed: `${JSON_SHAPES}; ${why}` };
+  return { id, name, arguments: null, raw, malformed: `expected ${JSON_SHAPES}; ${why}` };
 }
 
 function isObject(value: unknown): value is { readonly [key: string]: unknown } {

@@ -30,4 +30,4 @@ export type { PolicySpec, RolloutEngine, RolloutRequest, RolloutSetup } from './
 export { bundle } from './sandbox/bundle.ts';
 export type { CodeFailure, CodeLimits, CodeOutcome, RunCode } from './sandbox/code.ts';
 export { WorldHost, type WorldOutcome, type WorldSession } from './sandbox/world-host.ts';
-export { defineTool, type Tool, type ToolEffect } from './tool.ts';
+export { defineTool, type Tool, type ToolEffect, type ToolSchema, toolSchema } from './tool.ts';

@@ -1,5 +1,5 @@
 /** @module The registry: what stands between a policy's calls and the tools. It never throws; every failure is an observation that says what to do next. */
-import { z } from 'zod';
+import type { z } from 'zod';
 import type { ToolCall } from '../records/action.ts';
 import { messageOf } from '../records/errors.ts';
 import type { Json, JsonObject } from '../records/json.ts';
@@ -75,14 +75,6 @@ export class ToolRegistry {
       observation: `not executed: ${why}.`,
       error: 'skipped',
     };
-  }
-
-  /** Name, description and parameters as JSON Schema (2020-12) of every tool, as function-calling APIs take them. */
-  jsonSchemas(): readonly { readonly name: string; readonly description: string; readonly parameters: JsonObject }[] {
-    return [...this.#tools.values()].map(({ name, description, parameters }) => {
-      const { $schema: _, ...schema } = z.toJSONSchema(parameters);
-      return { name, description, parameters: schema as JsonObject };
-    });
   }
 
   #run(call: ToolCall, tool: Tool, argsJson: string): CallRecord {

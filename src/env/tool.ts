@@ -1,6 +1,7 @@
 /** @module A tool's declaration. One zod schema is the source of validation, JSON Schema, prompt text, types and the decoding grammar. */
-import type { z } from 'zod';
+import { z } from 'zod';
 import { inputError } from '../records/errors.ts';
+import type { JsonObject } from '../records/json.ts';
 
 /** What a call may change: nothing (`read`), something that repeating does not change again (`idempotent`), or more (`write`). Retries follow from it. */
 export type ToolEffect = 'read' | 'idempotent' | 'write';
@@ -46,4 +47,17 @@ export function defineTool(
     throw inputError('INVALID_TOOL', `tool ${tool.name}: maxOutput: expected an integer ≥ 64, found ${maxOutput}`);
   }
   return { ...tool, parameters: tool.parameters.strict(), timeoutMs, maxOutput };
+}
+
+/** What a policy is told of a tool, in the form that model providers use. */
+export interface ToolSchema {
+  readonly name: string;
+  readonly description: string;
+  /** JSON Schema of the arguments. */
+  readonly parameters: JsonObject;
+}
+
+export function toolSchema({ name, description, parameters }: Tool): ToolSchema {
+  const { $schema: _, ...schema } = z.toJSONSchema(parameters, { unrepresentable: 'any' });
+  return { name, description, parameters: schema as JsonObject };
 }

@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, it } from 'vitest';
 import type { Environment, ScriptedAction } from '../../src/env/environment.ts';
 import { type EpisodeSetup, runEpisode } from '../../src/env/episode.ts';
-import { formatOf } from '../../src/env/format.ts';
+import { type Format, formatOf } from '../../src/env/format.ts';
 import { importEnvironment } from '../../src/env/load.ts';
 import { bundle } from '../../src/env/sandbox/bundle.ts';
 import { WorldHost, type WorldSession } from '../../src/env/sandbox/world-host.ts';
@@ -27,6 +27,9 @@ const call = (tool: string, args: { readonly [key: string]: Json } = {}) => ({
 });
 const lookup = (key: string) => call('lookup', { key });
 
+/** Without the tools' schemas in the prompt, so that tokens can be counted by hand. */
+const plain = (): Format => ({ ...formatOf(trial), prompt: (task) => `${task.prompt}\n` });
+
 /** The trial environment in a real isolate, with facts. */
 async function run(
   policy: Policy,
@@ -38,7 +41,7 @@ async function run(
     return await runEpisode({
       request: requestOf({ id: 'task', prompt: 'total population of x and y?', public: { facts: FACTS } }),
       environment: { ...trial, limits: { ...trial.limits, ...limits } },
-      format: formatOf(trial),
+      format: plain(),
       world: host.open(JSON.stringify({ facts: FACTS }), 'seed'),
       policy,
       tokenizer,

@@ -91,8 +91,19 @@ describe('json', () => {
     ]);
   });
 
-  it('puts prompt and observations on lines, with the call id where there are several', () => {
-    expect(json.prompt({ id: 't', prompt: 'Why?', public: null })).toBe('Why?\n');
+  it('begins the prompt with the schema of every tool, and how to write', () => {
+    const one = formatOf({ name: 'test', tools: [tool('lookup', { key: z.enum(['x', 'y']) })], format: 'json' });
+    expect(one.prompt({ id: 't', prompt: 'Why?', public: null })).toMatchInlineSnapshot(`
+      "Tools, a JSON Schema each:
+      {"name":"lookup","description":"lookup","parameters":{"type":"object","properties":{"key":{"type":"string","enum":["x","y"]}},"required":["key"],"additionalProperties":false}}
+      Write {"tool": <name>, "args": {…}}, an array of such calls, or {"final": <text>} alone.
+
+      Why?
+      "
+    `);
+  });
+
+  it('puts observations on lines, with the call id where there are several', () => {
     expect(json.observation([record('call-1', '12')])).toBe('12\n');
     expect(json.observation([record('call-1', '12'), record('call-2', '13')])).toBe('call-1: 12\ncall-2: 13\n');
   });

@@ -156,19 +156,6 @@ describe('dispatch and validation', () => {
     }).call(issued('say', { text: '你\ud800' }));
     expect(seen.map((json) => JSON.parse(json))).toEqual([{ text: '你\ud800', times: 2 }]);
   });
-
-  it('describes its tools as JSON Schema', () => {
-    expect(registry.jsonSchemas()[0]).toEqual({
-      name: 'calculator',
-      description: 'Arithmetic.',
-      parameters: {
-        type: 'object',
-        properties: { expression: { type: 'string' } },
-        required: ['expression'],
-        additionalProperties: false,
-      },
-    });
-  });
 });
 
 describe('retries', () => {
