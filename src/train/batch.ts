@@ -247,7 +247,8 @@ function maskTable(grammar: Grammar, vocabulary: number) {
   };
 }
 
-function layOut(rows: readonly Row[], masks: GrammarMasks | undefined, denominator: number): Batch {
+/** Rows as one batch, padded to the width that they need. */
+export function layOut(rows: readonly Row[], masks: GrammarMasks | undefined, denominator: number): Batch {
   const width = widthOf(rows);
   const tokens = rows.reduce((sum, row) => sum + row.sampled.length, 0);
   const ids = new Int32Array(rows.length * width);
@@ -271,7 +272,8 @@ function layOut(rows: readonly Row[], masks: GrammarMasks | undefined, denominat
   return { rows, width, ids, scored, targets, behaviour, advantages, maskIndex, denominator, ...(masks && { masks }) };
 }
 
-function widthOf(rows: readonly Row[]): number {
+/** The longest row's length, rounded up to a multiple of 8. */
+export function widthOf(rows: readonly Row[]): number {
   const longest = rows.reduce((most, row) => Math.max(most, row.ids.length), 0);
   return Math.ceil(longest / 8) * 8;
 }

@@ -161,6 +161,12 @@ export const configSchema = z.strictObject({
     .enum(['auto', 'cuda', 'native', 'webgpu', 'wasm', 'cpu'])
     .default('auto')
     .describe('Where tensors are computed; `auto` takes the first that works.'),
+  replay: z
+    .boolean()
+    .default(true)
+    .describe(
+      'On `native` and `cuda`: record the training step and the decode step, and replay them as graphs. Changes results by rounding only; false runs them operation by operation.',
+    ),
   workers: z
     .union([z.int().min(1).max(1024), z.literal('auto')])
     .default('auto')

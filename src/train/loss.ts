@@ -95,7 +95,7 @@ export interface PolicyLossOptions {
   /** Penalty on the divergence from a reference policy, whose logprobs [N] these are. */
   readonly reference?: { readonly logprobs: tf.Tensor1D; readonly coefficient: number } | undefined;
   /** D, fixed by the whole batch. */
-  readonly denominator: number;
+  readonly denominator: number | tf.Scalar;
 }
 
 /**
@@ -116,7 +116,7 @@ export function policyLoss(options: PolicyLossOptions): tf.Scalar {
   if (reference !== undefined) {
     objective = tf.sub(objective, tf.mul(tf.sum(k3(logprobs, reference.logprobs)), reference.coefficient));
   }
-  return tf.div(objective, -denominator);
+  return tf.div(objective, tf.neg(denominator));
 }
 
 /**
@@ -129,6 +129,10 @@ export function k3(logprobs: tf.Tensor1D, reference: tf.Tensor1D): tf.Tensor1D {
 }
 
 /** L = −(1/D) Σ w ln p(target): the cross-entropy of a warm start. `weights` [N]. */
-export function supervisedLoss(logprobs: tf.Tensor1D, weights: tf.Tensor1D, denominator: number): tf.Scalar {
-  return tf.div(tf.sum(tf.mul(logprobs, weights)), -denominator);
+export function supervisedLoss(
+  logprobs: tf.Tensor1D,
+  weights: tf.Tensor1D,
+  denominator: number | tf.Scalar,
+): tf.Scalar {
+  return tf.div(tf.sum(tf.mul(logprobs, weights)), tf.neg(denominator));
 }

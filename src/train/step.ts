@@ -4,26 +4,14 @@ import type { Model, NamedTensors } from '../policy/model.ts';
 import { IsogymError, inputError } from '../records/errors.ts';
 import { type AdamWOptions, adamw, clipByGlobalNorm, type Moments, zeroMoments } from './adamw.ts';
 import { type Batch, type GrammarMasks, locate } from './batch.ts';
-import { k3, policyLoss, type ScoredLogprobs, scoredLogprobs, supervisedLoss } from './loss.ts';
+import { batchTensors, type Objective, partOf } from './part.ts';
 
 export interface TrainState {
   readonly weights: NamedTensors;
   readonly moments: Moments;
 }
 
-/** What is minimised. `temperature` is that of the sampling, so that the on-policy ratio is 1. */
-export type Objective =
-  | {
-      readonly kind: 'policy';
-      readonly temperature: number;
-      readonly clipLow: number;
-      readonly clipHigh: number;
-      /** c_H ≥ 0 */
-      readonly entropyCoefficient: number;
-      /** c_KL ≥ 0; above 0 only with `reference`. */
-      readonly klCoefficient: number;
-    }
-  | { readonly kind: 'supervised'; readonly temperature: number };
+export type { Objective } from './part.ts';
 
 export interface StepInput {
   readonly model: Model;
@@ -46,7 +34,7 @@ export interface StepOutput {
 }
 
 /** In `packed`: these four, then the logprobs of all scored tokens in the batches' order. */
-const HEAD = 4;
+export const HEAD = 4;
 
 /** The state before the first step. The weights become part of it. */
 export function initialState(weights: NamedTensors): TrainState {
@@ -82,7 +70,8 @@ export function trainStep(input: StepInput): StepOutput {
       if (masks !== undefined && !maskRows.has(masks)) {
         maskRows.set(masks, tf.tensor2d(masks.rows, [masks.states, masks.vocabulary]));
       }
-      const part = tf.tidy(() => partOf(input, batch, masks && maskRows.get(masks)));
+      const fixed = { model: input.model, weights: state.weights, objective, reference: input.reference };
+      const part = tf.tidy(() => partOf(fixed, batchTensors(batch, masks && maskRows.get(masks))));
       heads.push(part.head);
       logprobs.push(part.logprobs);
       for (const [name, gradient] of Object.entries(part.gradients)) {
@@ -102,59 +91,6 @@ export function trainStep(input: StepInput): StepOutput {
     };
   });
   return { state: { weights, moments: { m, v, updates } }, packed };
-}
-
-/** Of one micro-batch: the sums of loss, entropy and divergence from the reference [3], the logprobs [n], and the gradients by name. */
-function partOf({ model, state, objective, reference }: StepInput, batch: Batch, maskRows: tf.Tensor2D | undefined) {
-  const rows = {
-    ids: tf.tensor2d(batch.ids, [batch.rows.length, batch.width], 'int32'),
-    scored: tf.tensor1d(batch.scored, 'int32'),
-  };
-  const targets = tf.tensor1d(batch.targets, 'int32');
-  const advantages = tf.tensor1d(batch.advantages);
-  const behaviour = tf.tensor1d(batch.behaviour);
-  const masks = maskRows && { rows: maskRows, index: tf.tensor1d(batch.maskIndex, 'int32') };
-  const { temperature } = objective;
-  const score = (weights: NamedTensors, entropy: boolean) =>
-    scoredLogprobs({ logits: model.logits(weights, rows), targets, masks, temperature, entropy });
-  const anchor = reference && tf.tidy(() => score(reference, false).logprobs);
-
-  // The gradient's scope disposes of all but the loss.
-  const kept: Required<ScoredLogprobs>[] = [];
-  const { value, grads } = tf.engine().gradients(
-    () => {
-      const { logprobs, entropy } = score(state.weights, true) as Required<ScoredLogprobs>;
-      kept.push({ logprobs: tf.keep(logprobs), entropy: tf.keep(entropy) });
-      const { denominator } = batch;
-      if (objective.kind === 'supervised') return supervisedLoss(logprobs, advantages, denominator);
-      const { entropyCoefficient, klCoefficient, clipLow, clipHigh } = objective;
-      return policyLoss({
-        logprobs,
-        behaviour,
-        advantages,
-        clipLow,
-        clipHigh,
-        denominator,
-        entropy: entropyCoefficient === 0 ? undefined : { values: entropy, coefficient: entropyCoefficient },
-        reference: anchor && klCoefficient !== 0 ? { logprobs: anchor, coefficient: klCoefficient } : undefined,
-      });
-    },
-    Object.values(state.weights),
-    undefined,
-    true,
-  );
-  const [{ logprobs, entropy }] = kept as [Required<ScoredLogprobs>];
-  const divergence = anchor === undefined ? tf.scalar(0) : tf.sum(k3(logprobs, anchor));
-  const result = {
-    head: tf.stack([value, tf.sum(entropy), divergence]) as tf.Tensor1D,
-    logprobs: logprobs.clone(),
-    // A weight that this loss does not use has no gradient, and no entry.
-    gradients: Object.fromEntries(
-      Object.keys(state.weights).flatMap((name, i) => (grads[i] === undefined ? [] : [[name, grads[i]]])),
-    ) as NamedTensors,
-  };
-  tf.dispose([logprobs, entropy]);
-  return result;
 }
 
 export interface StepStatistics {
@@ -196,6 +132,18 @@ export async function readStatistics(
 ): Promise<StepStatistics> {
   const values = await packed.data<'float32'>();
   packed.dispose();
+  return stepStatistics(values, { batches, objective, reference: reference !== undefined });
+}
+
+/** The same from what `packed` holds. @throws as `readStatistics` */
+export function stepStatistics(
+  values: Float32Array,
+  {
+    batches,
+    objective,
+    reference,
+  }: { readonly batches: readonly Batch[]; readonly objective: Objective; readonly reference: boolean },
+): StepStatistics {
   const [loss = Number.NaN, entropy = Number.NaN, divergence = Number.NaN, gradientNorm = Number.NaN] = values;
   const logprobs = values.subarray(HEAD);
   const { drift, farthest } = driftOf(logprobs, batches, objective);
@@ -208,7 +156,7 @@ export async function readStatistics(
     entropy: entropy / tokens,
     tokens,
     drift: objective.kind === 'policy' ? drift : null,
-    referenceKl: reference === undefined ? null : divergence / tokens,
+    referenceKl: reference ? divergence / tokens : null,
   };
 }
 

@@ -71,6 +71,7 @@ test('a config with the required keys alone gets every default', () => {
         "temperature": 1,
         "width": 64,
       },
+      "replay": true,
       "reward": {
         "stepPenalty": 0,
       },

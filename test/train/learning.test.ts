@@ -11,19 +11,23 @@ function rowOf(outcome: TrainOutcome, name: PolicyName) {
   return outcome.summary.policies.find((row) => row.name === name)!;
 }
 
-test.each([0, 1, 2])('tabular REINFORCE from scratch learns the full path and nothing longer, seed %i', async (seed) => {
-  const { path, outcome } = await trainShipped('toy-lookup-tabular.yaml', [`seed=${seed}`, 'evaluation.tasks=200']);
-  const [untrained, trained] = [rowOf(outcome, 'untrained'), rowOf(outcome, 'trained')];
-  expect(untrained.sampledSuccess.mean).toBeLessThan(0.1);
-  expect(trained.success.mean).toBe(1);
-  expect(trained.sampledSuccess.low).toBeGreaterThan(0.9);
-  expect(trained.return.mean).toBeCloseTo(0.8, 6);
-  const episodes = linesOf<Trajectory>(path, join('evaluations', 'trained.greedy.jsonl'));
-  for (const episode of episodes) {
-    expect(behaviourOf(episode)).toBe('full path');
-    expect(episode.steps).toHaveLength(4);
-  }
-}, 120_000);
+test.each([0, 1, 2])(
+  'tabular REINFORCE from scratch learns the full path and nothing longer, seed %i',
+  async (seed) => {
+    const { path, outcome } = await trainShipped('toy-lookup-tabular.yaml', [`seed=${seed}`, 'evaluation.tasks=200']);
+    const [untrained, trained] = [rowOf(outcome, 'untrained'), rowOf(outcome, 'trained')];
+    expect(untrained.sampledSuccess.mean).toBeLessThan(0.1);
+    expect(trained.success.mean).toBe(1);
+    expect(trained.sampledSuccess.low).toBeGreaterThan(0.9);
+    expect(trained.return.mean).toBeCloseTo(0.8, 6);
+    const episodes = linesOf<Trajectory>(path, join('evaluations', 'trained.greedy.jsonl'));
+    for (const episode of episodes) {
+      expect(behaviourOf(episode)).toBe('full path');
+      expect(episode.steps).toHaveLength(4);
+    }
+  },
+  120_000,
+);
 
 test('the transformer learns by GRPO what its warm start did not teach', async () => {
   const { outcome } = await trainShipped('toy-lookup.yaml', [

@@ -58,18 +58,23 @@ export class Recorder {
     return this.#graph.add(`${this.#prefix}/${name ?? `n${this.#count++}`}`, op, inputs, attributes);
   }
 
-  /** A tensor of zeros that stands for an endpoint; its values are no part of the recording. */
-  standIn(shape: readonly number[], dtype: 'float32' | 'int32' | 'bool', endpoint: Endpoint): tf.Tensor {
+  /** From now on this tensor stands for that endpoint, and its values are no part of the recording. */
+  bind(tensor: tf.Tensor, endpoint: Endpoint): void {
     const listening = this.#backend.binding;
     this.#backend.binding = this.#binding;
     try {
-      const tensor = tf.zeros([...shape], dtype);
       // Uploaded now: it would otherwise be at its first use, as a constant.
       this.#endpoints.set(this.idOf(tensor), endpoint);
-      return tensor;
     } finally {
       this.#backend.binding = listening;
     }
+  }
+
+  /** Zeros that stand for an endpoint. */
+  standIn(shape: readonly number[], endpoint: Endpoint): tf.Tensor {
+    const tensor = tf.zeros([...shape]);
+    this.bind(tensor, endpoint);
+    return tensor;
   }
 
   /** Where a tensor of the recording comes from; one that was made before it becomes a constant. */

@@ -14,11 +14,6 @@ import type { NamedTensors } from '../model.ts';
 import { attribute, savedModel } from './protobuf.ts';
 import { type Endpoint, Graph, Recorder } from './recorder.ts';
 
-export interface TensorSpec {
-  readonly shape: readonly number[];
-  readonly dtype: 'float32' | 'int32' | 'bool';
-}
-
 /** A change of variables, by a TensorFlow operation that takes their handles first. */
 export interface Effect {
   readonly op: string;
@@ -68,6 +63,11 @@ export function assignAdd(variable: string, value: tf.Tensor): Effect {
   return { ...assign(variable, value), op: 'AssignAddVariableOp' };
 }
 
+/** Whether the backend that is set can replay: `native` and `cuda` can. */
+export function canReplay(): boolean {
+  return tf.getBackend() === 'tensorflow';
+}
+
 export class Session {
   readonly #backend = tf.backend() as NodeBackend;
   readonly #graph = new Graph();
@@ -114,10 +114,11 @@ export class Session {
   }
 
   /**
-   * Runs `step` once eagerly, on zeros, and keeps what it asked of TensorFlow.
+   * Runs `step` once eagerly, on these feeds and with variables of zeros, and keeps what it asked of TensorFlow.
+   * @param feeds of the shapes and types of every later call; only values may differ. They stay their owner's.
    * @throws NOT_RECORDABLE where it reads a tensor back
    */
-  define(name: string, feeds: Readonly<Record<string, TensorSpec>>, step: (scope: Scope) => Recorded): void {
+  define(name: string, feeds: NamedTensors, step: (scope: Scope) => Recorded): void {
     const before = this.#graph.nodes.length;
     try {
       this.#record(name, feeds, step);
@@ -128,15 +129,15 @@ export class Session {
     this.#unload();
   }
 
-  #record(name: string, feeds: Readonly<Record<string, TensorSpec>>, step: (scope: Scope) => Recorded): void {
+  #record(name: string, feeds: NamedTensors, step: (scope: Scope) => Recorded): void {
     const prefix = `f${this.#functions.size}`;
     const recorder = new Recorder(this.#graph, prefix);
     tf.tidy(() => {
-      const standIns = this.#standIns(recorder, feeds);
+      this.#placeholders(recorder, feeds);
       const reads = new Map<string, tf.Tensor>();
       let updates = 0;
       const scope: Scope = {
-        feeds: standIns,
+        feeds,
         read: (variable) => {
           const known = reads.get(variable);
           if (known !== undefined) return known;
@@ -204,14 +205,11 @@ export class Session {
     this.#waiting = {};
   }
 
-  #standIns(recorder: Recorder, feeds: Readonly<Record<string, TensorSpec>>): NamedTensors {
-    return Object.fromEntries(
-      Object.entries(feeds).map(([feed, { shape, dtype }]) => {
-        const attributes = { dtype: recorder.typeOf({ dtype }), shape: attribute.shape(shape) };
-        const placeholder = recorder.node('Placeholder', [], attributes, `feed/${feed}`);
-        return [feed, recorder.standIn(shape, dtype, placeholder)];
-      }),
-    );
+  #placeholders(recorder: Recorder, feeds: NamedTensors): void {
+    for (const [feed, tensor] of Object.entries(feeds)) {
+      const attributes = { dtype: recorder.typeOf(tensor), shape: attribute.shape(tensor.shape) };
+      recorder.bind(tensor, recorder.node('Placeholder', [], attributes, `feed/${feed}`));
+    }
   }
 
   #read(
@@ -225,7 +223,7 @@ export class Session {
     if (shape === undefined) throw new IsogymError('INTERNAL', `variable ${variable} was not declared`);
     const inputs = [`handle/${variable}`, ...after];
     const made = recorder.node('ReadVariableOp', inputs, { dtype: attribute.type(FLOAT) }, node);
-    const tensor = recorder.standIn(shape, 'float32', made);
+    const tensor = recorder.standIn(shape, made);
     reads.set(variable, tensor);
     return tensor;
   }
