@@ -4,7 +4,7 @@
  */
 import { MessageChannel, type MessagePort, receiveMessageOnPort } from 'node:worker_threads';
 import type { TokenPolicy, TokenReply, TokenRequest } from '../policy/token-policy.ts';
-import { messageOf } from '../records/errors.ts';
+import { IsogymError, messageOf } from '../records/errors.ts';
 import type { Episode } from '../records/trajectory.ts';
 import type { RolloutRequest } from './rollouts.ts';
 import { Rounds } from './rounds.ts';
@@ -82,6 +82,8 @@ export class Conversation {
     try {
       death = await this.#send(requests, theirs);
     } catch (error) {
+      // Of the run, not of an episode.
+      if (error instanceof IsogymError) throw error;
       death = { kind: 'died', message: messageOf(error) };
     }
     // The task's end and its last words come by two ways: what was said before the end is in the port by now.

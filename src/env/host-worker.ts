@@ -26,6 +26,16 @@ const supervisor = new HostSupervisor({
 const LOOK_MS = 20;
 
 export default async function work(task: WorkerTask): Promise<WorkerAnswer> {
+  try {
+    return await answer(task);
+  } catch (error) {
+    if (!(error instanceof IsogymError) || error.code === 'INTERNAL') throw error;
+    const { code, message, hint, exitCode } = error;
+    return { failed: { code, message, exitCode, ...(hint === undefined ? {} : { hint }) } };
+  }
+}
+
+async function answer(task: WorkerTask): Promise<WorkerAnswer> {
   switch (task.kind) {
     case 'load':
       await supervisor.start();

@@ -1,7 +1,7 @@
 /** @module Rollouts in a pool of workers. The same requests give the same episodes, whatever the number of workers and wherever the worlds run. */
 import type { MessagePort } from 'node:worker_threads';
 import { Piscina } from 'piscina';
-import { inputError, messageOf } from '../records/errors.ts';
+import { IsogymError, inputError, messageOf } from '../records/errors.ts';
 import type { Episode } from '../records/trajectory.ts';
 import { Conversation } from './conversation.ts';
 import type { Environment } from './environment.ts';
@@ -17,6 +17,7 @@ import {
 } from './rollouts.ts';
 import { bundle } from './sandbox/bundle.ts';
 import type { HostLimits } from './sandbox/host/process.ts';
+import { errorOf, type HostError } from './sandbox/host/protocol.ts';
 import { resolveModule } from './sandbox/resolve-module.ts';
 import { failedEpisode } from './transcript.ts';
 import type { KnownBounds } from './untrusted.ts';
@@ -146,9 +147,10 @@ export class RolloutPool implements RolloutEngine {
       readonly stop: Int32Array;
     },
   ): Promise<readonly Episode[]> {
-    const answer = await this.#send({ kind: 'act', requests, ...how }).catch(
-      (error: unknown): WorkerAnswer => ({ death: { kind: 'died', message: messageOf(error) } }),
-    );
+    const answer = await this.#send({ kind: 'act', requests, ...how }).catch((error: unknown): Served => {
+      if (error instanceof IsogymError) throw error;
+      return { death: { kind: 'died', message: messageOf(error) } };
+    });
     if ('episodes' in answer) return answer.episodes;
     const [only, ...more] = requests;
     if (only === undefined) return [];
@@ -176,10 +178,14 @@ export class RolloutPool implements RolloutEngine {
     return Promise.all(Array.from({ length: this.#workers }, () => this.#send(task)));
   }
 
-  #send(task: WorkerTask, transferList: MessagePort[] = []): Promise<WorkerAnswer> {
-    return this.#threads.run(task, { transferList });
+  async #send(task: WorkerTask, transferList: MessagePort[] = []): Promise<Served> {
+    const answer = await this.#threads.run(task, { transferList });
+    if ('failed' in answer) throw errorOf(answer.failed);
+    return answer;
   }
 }
+
+type Served = Exclude<WorkerAnswer, { readonly failed: HostError }>;
 
 /** Defaults: 512 MiB and four heaps of resident memory, 250 ms of grace, 10 s without a sign of progress, 5000 episodes. */
 function hostSetup(environment: Environment, options: HostOptions, workers: number): HostSetup {

@@ -4,7 +4,7 @@ import type { TokenReply, TokenRequest } from '../policy/token-policy.ts';
 import type { Episode } from '../records/trajectory.ts';
 import type { InsideSpec, RolloutRequest, RolloutSetup } from './rollouts.ts';
 import type { HostLimits } from './sandbox/host/process.ts';
-import type { Death } from './sandbox/host/protocol.ts';
+import type { Death, HostError } from './sandbox/host/protocol.ts';
 import type { KnownBounds } from './untrusted.ts';
 
 /** What every worker is started with. */
@@ -49,7 +49,11 @@ export type WorkerTask =
     };
 
 /** `episodes` of `act`, in the order of the requests; those of `converse` have gone through its port, one by one. Or the host died, and all that it had not delivered died with it. */
-export type WorkerAnswer = { readonly episodes: readonly Episode[] } | { readonly death: Death };
+export type WorkerAnswer =
+  | { readonly episodes: readonly Episode[] }
+  | { readonly death: Death }
+  /** The task is wrong, or no host can be started. As data: a thread's errors lose their codes on the way. */
+  | { readonly failed: HostError };
 
 /** From a worker: one message a turn of its event loop, with all that its episodes said in it. */
 export type FromWorker = readonly ({ readonly ask: TokenRequest } | { readonly ended: Episode })[];

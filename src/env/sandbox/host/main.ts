@@ -6,7 +6,7 @@ import { Socket } from 'node:net';
 import { argv } from 'node:process';
 import { Worker } from 'node:worker_threads';
 import { IsogymError, messageOf } from '../../../records/errors.ts';
-import { CANCEL, mark, PLACES, watchFrom } from '../progress.ts';
+import { CANCEL, enter, leave, mark, PLACES, watchFrom } from '../progress.ts';
 import { resolveModule } from '../resolve-module.ts';
 import { encodeFrame, FrameReader } from './frames.ts';
 import type { FromHost, ToHost } from './protocol.ts';
@@ -29,12 +29,15 @@ export interface HostTalk {
 
 /** The message channel. */
 const CHANNEL = 3;
+/** Bound on the start of the service: its modules are read and compiled, on a machine that may be busy with other hosts. */
+const START_MS = 60_000;
 /** How often the event loop marks that it turns. */
 const TURN_MS = 100;
 
 const [, , serviceUrl = '', bounds = '{}'] = argv;
 const marks = new Int32Array(new SharedArrayBuffer(PLACES * Int32Array.BYTES_PER_ELEMENT));
 watchFrom(marks);
+const started = enter(START_MS);
 new Worker(resolveModule(new URL('./watchdog.ts', import.meta.url)), {
   workerData: {
     ...(JSON.parse(bounds) as Pick<WatchdogSetup, 'graceMs' | 'outsideMs'>),
@@ -75,7 +78,9 @@ function take(message: ToHost): void {
 
 async function start(setup: unknown): Promise<HostService> {
   const module = (await import(serviceUrl)) as { readonly default: StartService };
-  return module.default(setup as never);
+  const made = await module.default(setup as never);
+  leave(started);
+  return made;
 }
 
 async function serve(task: number, body: unknown): Promise<void> {

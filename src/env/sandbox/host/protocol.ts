@@ -74,3 +74,8 @@ export function objectOf(value: unknown): { readonly [key: string]: unknown } {
 export function untrusted(expected: string): IsogymError {
   return new IsogymError('UNTRUSTED', `a sandbox host sent something else than ${expected}`);
 }
+
+/** The error that was told. */
+export function errorOf({ code, message, hint, exitCode }: HostError): IsogymError {
+  return new IsogymError(code, message, { exitCode, ...(hint === undefined ? {} : { hint }) });
+}

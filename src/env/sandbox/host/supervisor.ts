@@ -1,7 +1,7 @@
 /** @module The supervisor of one sandbox host: gives it one task at a time, and replaces it where it dies or has served its time. */
 import { IsogymError } from '../../../records/errors.ts';
 import { type HostLimits, HostProcess } from './process.ts';
-import { type Death, type FromHost, type HostError, untrusted } from './protocol.ts';
+import { type Death, errorOf, type FromHost, type HostError, untrusted } from './protocol.ts';
 
 /** What became of a task. The result is untrusted: whoever asked for it reads it with suspicion. */
 export type HostAnswer = { readonly result: unknown } | { readonly death: Death };
@@ -139,8 +139,4 @@ export class HostSupervisor {
     // A host that talks after its last word is not believed again.
     if (message.kind !== 'say') host.heard = () => host.kill('untrusted', 'it spoke without having been asked');
   }
-}
-
-function errorOf({ code, message, hint, exitCode }: HostError): IsogymError {
-  return new IsogymError(code, message, { exitCode, ...(hint === undefined ? {} : { hint }) });
 }
