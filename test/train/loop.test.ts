@@ -1,41 +1,61 @@
-import { beforeAll, expect, it } from 'vitest';
+import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import toyLookup from '../../src/env/toy-lookup/index.ts';
 import { selectBackend } from '../../src/policy/backends/select.ts';
 import type { Score, Trajectory } from '../../src/records/trajectory.ts';
 import { agentOf } from '../../src/train/agent.ts';
 import type { Rig } from '../../src/train/collect.ts';
 import { configSchema } from '../../src/train/config.ts';
-import { learnerFor } from '../../src/train/learner.ts';
-import { reinforce } from '../../src/train/loop.ts';
+import { type Learner, learnerFor } from '../../src/train/learner.ts';
+import { type Iteration, reinforce } from '../../src/train/loop.ts';
 import exactAnswer from '../../src/verifiers/exact-answer/index.ts';
-import { episode } from './made.ts';
+import type { VerifierInput } from '../../src/verifiers/verifier.ts';
+import { episode, segment } from './made.ts';
 
 beforeAll(() => selectBackend('cpu'));
 
-it('keeps a batch in which nothing is usable, and says why', async () => {
+let learner: Learner;
+afterEach(() => learner.dispose());
+
+/** The loop over made-up episodes of three sampled tokens in two steps: one task, two rollouts, judged by `judge`. */
+function loop(given: {
+  judge: (input: VerifierInput, place: number) => Score;
+  algorithm?: object;
+  optimizer?: object;
+  iterations?: number;
+}) {
   const config = configSchema.parse({
-    iterations: 1,
+    iterations: given.iterations ?? 1,
     environment: { module: 'toy-lookup' },
     verifier: { module: 'exact-answer' },
     policy: { kind: 'tabular' },
+    algorithm: given.algorithm,
     batch: { groups: 1 },
     group: { size: 2 },
-    optimizer: { learningRate: 0.1 },
+    optimizer: { learningRate: 1, ...given.optimizer },
   });
-  const unscored: Score = { score: null, success: false, reasons: ['the verifier threw: nope'] };
+  const made = (id: string, group: string) => episode({ id, group, segments: [segment('0110010')] });
+  const judged: (readonly VerifierInput[])[] = [];
   const rig: Rig = {
     rollouts: {
-      run: async (requests) => requests.map(({ id, group, task }) => ({ ...episode({ id, group }), taskId: task.id })),
+      run: async (requests) => requests.map(({ id, group, task }) => ({ ...made(id, group), taskId: task.id })),
       close: async () => {},
     },
-    verifiers: { score: async (inputs) => inputs.map(() => unscored), close: async () => {} },
+    verifiers: {
+      score: async (inputs) => {
+        judged.push(inputs);
+        return inputs.map(given.judge);
+      },
+      close: async () => {},
+    },
     verifier: exactAnswer,
-    stepPenalty: 0,
+    stepPenalty: 0.1,
   };
   const agent = agentOf(config.policy, toyLookup);
-  const learner = learnerFor(agent, config, { weights: agent.model.init(() => 0) });
-  const kept: Trajectory[] = [];
-  const run = reinforce({
+  learner = learnerFor(agent, config, { weights: agent.model.init(() => 0) });
+  const update = vi.spyOn(learner, 'reinforce').mockResolvedValue({ microBatches: 1, paddingShare: 0, steps: [] });
+  const committed: Iteration[] = [];
+  const failed: Trajectory[] = [];
+  const done = reinforce({
     config,
     rig,
     agent,
@@ -43,12 +63,60 @@ it('keeps a batch in which nothing is usable, and says why', async () => {
     tasks: [toyLookup.task('s', 0, { values: 9 })],
     from: 0,
     now: () => 0,
-    commit: () => {
-      throw new Error('expected no commit');
-    },
-    failed: (trajectories) => void kept.push(...trajectories),
+    commit: (iteration) => void committed.push(iteration),
+    failed: (trajectories) => void failed.push(...trajectories),
   });
-  await expect(run).rejects.toThrow('found none among 2 (2 final); episode 0.0.0: the verifier threw: nope');
-  expect(kept.map(({ id }) => id)).toEqual(['0.0.0', '0.0.1']);
-  learner.dispose();
+  return { done, update, committed, failed, judged };
+}
+
+/** Of two rollouts the first is right; whatever comes after them is wrong. */
+const firstRight = (_: VerifierInput, place: number): Score =>
+  place === 0 ? { score: 1, success: true, reasons: [] } : { score: 0, success: false, reasons: [] };
+
+describe('what reaches the learner', () => {
+  it('is under GRPO one advantage an episode, over the number of tokens', async () => {
+    const { done, update } = loop({ judge: firstRight });
+    await done;
+    const batch = update.mock.calls[0]![0];
+    expect([...batch.advantages]).toEqual([1, 1, 1, -1, -1, -1]);
+    expect(batch.denominator).toBe(6);
+  });
+
+  it('is under REINFORCE the return-to-go of each step, over the number of episodes', async () => {
+    const algorithm = { estimator: 'reinforce', baseline: 'none', scale: 'none' };
+    const { done, update } = loop({ judge: firstRight, algorithm });
+    await done;
+    const batch = update.mock.calls[0]![0];
+    const expected = [0.8, 0.8, 0.9, -0.2, -0.2, -0.1];
+    expect([...batch.advantages]).toEqual(expected.map((value) => expect.closeTo(value, 6)));
+    expect(batch.denominator).toBe(2);
+  });
+
+  it('is the scheduled learning rate', async () => {
+    const { done, update, committed } = loop({
+      judge: firstRight,
+      iterations: 4,
+      optimizer: { warmup: 2, decay: 0.5 },
+    });
+    await done;
+    expect(update.mock.calls.map(([, rate]) => rate)).toEqual([0.5, 1, 1, 0.5]);
+    expect(committed.map(({ metrics }) => metrics.learningRate)).toEqual([0.5, 1, 1, 0.5]);
+  });
+});
+
+describe('what stops the loop', () => {
+  it('is a batch in which nothing is usable: it is kept, and the error says why', async () => {
+    const judge = () => ({ score: null, success: false, reasons: ['the verifier threw: nope'] });
+    const { done, failed, committed } = loop({ judge });
+    await expect(done).rejects.toThrow('found none among 2 (2 final); episode 0.0.0: the verifier threw: nope');
+    expect(failed.map(({ id }) => id)).toEqual(['0.0.0', '0.0.1']);
+    expect(committed).toEqual([]);
+  });
+
+  it('case 22: is a verifier that passes the canary, which is scored with every batch', async () => {
+    const { done, judged, update } = loop({ judge: () => ({ score: 1, success: true, reasons: [] }) });
+    await expect(done).rejects.toMatchObject({ code: 'VERIFIER_COMPROMISED' });
+    expect(judged.map((inputs) => inputs.map(({ final }) => final))).toEqual([[null, null, exactAnswer.canary]]);
+    expect(update).not.toHaveBeenCalled();
+  });
 });
