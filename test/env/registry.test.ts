@@ -190,6 +190,26 @@ describe('retries', () => {
   });
 });
 
+describe('the number of calls', () => {
+  it('is bounded: those beyond are answered without being run, and refused calls do not count', () => {
+    let runs = 0;
+    const registry = new ToolRegistry([calculator, lookup], () => ({ status: 'ok', text: String(++runs) }), 2);
+    const look = (key: string) => registry.call(issued('lookup', { key }));
+    expect(look('nowhere').error).toBe('invalid-arguments');
+    expect([look('population_of_x'), look('population_of_x')].map(({ observation }) => observation)).toEqual([
+      '1',
+      '2',
+    ]);
+    expect(look('population_of_x')).toMatchObject({
+      error: 'too-many-calls',
+      attempts: 0,
+      states: ['issued', 'error'],
+    });
+    expect(look('population_of_x').observation).toContain('2 calls have been made');
+    expect(runs).toBe(2);
+  });
+});
+
 describe('timeouts and long results', () => {
   it('a timeout says that it may or may not have taken effect, and later calls are answered without being run', () => {
     const { counter, call } = toolOf('write', { status: 'timeout' }, ok);
