@@ -18,8 +18,8 @@ export interface KnownBounds {
   readonly maxTokens: number;
 }
 
-type Known = readonly string[];
-const EPISODE: Known = [
+type Known = ReadonlySet<string>;
+const EPISODE: Known = new Set([
   ...[
     'format',
     'id',
@@ -35,9 +35,15 @@ const EPISODE: Known = [
     'stop',
   ],
   ...['stopDetail', 'failure', 'final'],
-];
-const FAILURES: Known = ['out-of-memory', 'hang', 'untrusted', 'died'];
-const STATES: Known = ['issued', 'running', 'ok', 'error', 'crashed', 'timeout', 'skipped'];
+]);
+const SEGMENT: Known = new Set(['ids', 'actionMask', 'logprobs', 'policyVersion', 'trainable']);
+const STEP: Known = new Set(['index', 'action', 'calls', 'tokens']);
+const ACTION: Known = new Set(['text', 'calls', 'final']);
+const CALL: Known = new Set(['id', 'name', 'arguments', 'raw', 'malformed']);
+const RECORD: Known = new Set(['callId', 'tool', 'states', 'attempts', 'observation', 'error', 'retried']);
+const REQUEST: Known = new Set(['episodeId', 'newIds', 'maxTokens', 'seed']);
+const FAILURES: Known = new Set(['out-of-memory', 'hang', 'untrusted', 'died']);
+const STATES: Known = new Set(['issued', 'running', 'ok', 'error', 'crashed', 'timeout', 'skipped']);
 /** Longest text of any kind, in UTF-16 code units; what an episode may hold altogether is bounded by its frame. */
 const MAX_TEXT = 4 * 1024 * 1024;
 
@@ -57,15 +63,22 @@ export function readEpisodes(
 export function readEpisode(value: unknown, request: RolloutRequest, policy: string, bounds: KnownBounds): Episode {
   const episode = objectOf(value);
   only(episode, EPISODE, 'an episode');
-  const { id, group, task, iteration, rollout, seed } = request;
-  const expected = { format: TRAJECTORY_FORMAT, id, group, taskId: task.id, iteration, rollout, seed, policy };
-  for (const [key, own] of Object.entries({ ...expected, prompt: task.prompt })) {
-    if (episode[key] !== own) throw untrusted(`the ${key} that was asked for`);
-  }
+  const own = (key: string, expected: unknown) => {
+    if (episode[key] !== expected) throw untrusted(`the ${key} that was asked for`);
+  };
+  own('format', TRAJECTORY_FORMAT);
+  own('id', request.id);
+  own('group', request.group);
+  own('taskId', request.task.id);
+  own('iteration', request.iteration);
+  own('rollout', request.rollout);
+  own('seed', request.seed);
+  own('policy', policy);
+  own('prompt', request.task.prompt);
   const { stop, stopDetail, failure, final } = episode;
   if (typeof stop !== 'string' || !Object.hasOwn(STOP_RULES, stop)) throw untrusted('a stop reason');
   if (stopDetail !== undefined) text(stopDetail, 'stopDetail');
-  if ((stop === 'sandbox-failure') !== FAILURES.includes(failure as string)) throw untrusted('a failure with its kind');
+  if ((stop === 'sandbox-failure') !== FAILURES.has(failure as string)) throw untrusted('a failure with its kind');
   if (final !== null) text(final, 'final');
   if ((stop === 'final') !== (final !== null)) throw untrusted('a final answer where it stopped with one');
   const lengths = arrayOf(episode.segments, 'segments', 1).map((segment) => readSegment(segment, bounds));
@@ -81,7 +94,7 @@ export function readTokenRequest(
 ): TokenRequest {
   const ask = objectOf(value);
   const { episodeId, newIds, maxTokens, seed } = ask;
-  only(ask, ['episodeId', 'newIds', 'maxTokens', 'seed'], 'a request for tokens');
+  only(ask, REQUEST, 'a request for tokens');
   if (typeof episodeId !== 'string' || !known.has(episodeId)) throw untrusted('an episode that was asked for');
   ids(newIds, bounds);
   count(maxTokens, 'maxTokens', bounds.maxTokens);
@@ -91,7 +104,7 @@ export function readTokenRequest(
 
 function readSegment(value: unknown, bounds: KnownBounds): number {
   const segment = objectOf(value);
-  only(segment, ['ids', 'actionMask', 'logprobs', 'policyVersion', 'trainable'], 'a segment');
+  only(segment, SEGMENT, 'a segment');
   const { length } = ids(segment.ids, bounds);
   const per = (key: string, allowed: (one: unknown) => boolean) => {
     const all = arrayOf(segment[key], key, length);
@@ -106,10 +119,10 @@ function readSegment(value: unknown, bounds: KnownBounds): number {
 
 function readStep(value: unknown, index: number, lengths: readonly number[]): void {
   const step = objectOf(value);
-  only(step, ['index', 'action', 'calls', 'tokens'], 'a step');
+  only(step, STEP, 'a step');
   if (step.index !== index) throw untrusted('steps in order');
   const action = objectOf(step.action);
-  only(action, ['text', 'calls', 'final'], 'an action');
+  only(action, ACTION, 'an action');
   text(action.text, 'an action');
   if (action.final !== undefined) text(action.final, 'a final answer');
   const calls = arrayOf(action.calls, 'calls', MAX_TEXT);
@@ -122,14 +135,16 @@ function readStep(value: unknown, index: number, lengths: readonly number[]): vo
 }
 
 function readCall(call: { readonly [key: string]: unknown }, record: { readonly [key: string]: unknown }): void {
-  only(call, ['id', 'name', 'arguments', 'raw', 'malformed'], 'a call');
-  for (const key of ['id', 'name', 'raw']) text(call[key], key);
+  only(call, CALL, 'a call');
+  text(call.id, 'id');
+  text(call.name, 'name');
+  text(call.raw, 'raw');
   if (call.malformed !== undefined) text(call.malformed, 'malformed');
   const args = call.arguments as Json | undefined;
   if (args === undefined || typeof args !== 'object' || Array.isArray(args)) throw untrusted('arguments or null');
-  only(record, ['callId', 'tool', 'states', 'attempts', 'observation', 'error', 'retried'], 'a call record');
+  only(record, RECORD, 'a call record');
   if (record.callId !== call.id || record.tool !== call.name) throw untrusted('the record of its call');
-  if (!arrayOf(record.states, 'states', 10).every((state) => STATES.includes(state as string))) {
+  if (!arrayOf(record.states, 'states', 10).every((state) => STATES.has(state as string))) {
     throw untrusted('states of a call');
   }
   count(record.attempts, 'attempts', 2);
@@ -163,5 +178,5 @@ function count(value: unknown, what: string, max: number): number {
 }
 
 function only(object: { readonly [key: string]: unknown }, keys: Known, what: string): void {
-  for (const key of Object.keys(object)) if (!keys.includes(key)) throw untrusted(`the members of ${what}`);
+  for (const key of Object.keys(object)) if (!keys.has(key)) throw untrusted(`the members of ${what}`);
 }
