@@ -10,6 +10,7 @@ import type { Tokenizer } from './tokenizer.ts';
 import { leave, type Place } from './transformer/cache-block.ts';
 import { checkConfig, type TransformerConfig } from './transformer/config.ts';
 import { DecodeBatch, Decoder } from './transformer/decoder.ts';
+import type { ReplayedDecoder, Sampled } from './transformer/replayed-decoder.ts';
 
 export interface TransformerPolicyOptions {
   readonly config: TransformerConfig;
@@ -23,6 +24,8 @@ export interface TransformerPolicyOptions {
   readonly temperature: number;
   /** Takes the most likely allowed token; replies then carry no logprobs. */
   readonly greedy: boolean;
+  /** Decodes as recorded graphs with it, where the backend can; it must be of the same config, grammar and temperature (null where `greedy`). */
+  readonly replay?: ReplayedDecoder | undefined;
 }
 
 /** What is kept of an episode between its requests. */
@@ -32,6 +35,8 @@ interface Episode {
   readonly random: Random;
   /** The cache of the first `place.columns.length` of the ids; null where there is none. */
   place: Place | null;
+  /** The same where decoding is replayed: its slot. */
+  slot: number | null;
 }
 
 /** One request being answered. */
@@ -61,6 +66,8 @@ export class TransformerPolicy implements TokenPolicy {
   #decoder: Decoder | undefined;
   readonly #episodes = new Map<string, Episode>();
   #busy = false;
+  /** Stands for these weights in a replayed decoder. */
+  #loaded = {};
 
   /** @throws INVALID_TRANSFORMER; BAD_VOCABULARY where the model has fewer ids than the tokenizer, or more and no grammar to keep them out. */
   constructor(options: TransformerPolicyOptions) {
@@ -83,7 +90,8 @@ export class TransformerPolicy implements TokenPolicy {
   /** Other weights from the next request on. Episodes that live on keep their tokens; their caches are computed anew. @throws POLICY_BUSY during `generate`. */
   setWeights(weights: NamedTensors, version: number): void {
     if (this.#busy) throw busy();
-    for (const episode of this.#episodes.values()) forget(episode);
+    for (const episode of this.#episodes.values()) this.#forget(episode);
+    this.#loaded = {};
     this.#decoder?.dispose();
     this.#decoder = undefined;
     this.#weights = weights;
@@ -101,7 +109,9 @@ export class TransformerPolicy implements TokenPolicy {
     this.#busy = true;
     try {
       const rows = requests.map((request) => this.#open(request));
-      await this.#decode(rows);
+      const { replay } = this.#options;
+      if (replay === undefined) await this.#decode(rows);
+      else this.#replay(replay, rows);
       return rows.map((row) => ({
         ids: row.sampled,
         logprobs: this.#options.greedy ? null : row.logprobs,
@@ -122,7 +132,7 @@ export class TransformerPolicy implements TokenPolicy {
     for (const id of episodeIds) {
       const episode = this.#episodes.get(id);
       if (episode === undefined) continue;
-      forget(episode);
+      this.#forget(episode);
       this.#episodes.delete(id);
     }
     this.#rest();
@@ -153,7 +163,7 @@ export class TransformerPolicy implements TokenPolicy {
   #open(request: TokenRequest): Row {
     let episode = this.#episodes.get(request.episodeId);
     if (episode === undefined) {
-      episode = { ids: [], random: generator(request.seed), place: null };
+      episode = { ids: [], random: generator(request.seed), place: null, slot: null };
       this.#episodes.set(request.episodeId, episode);
     }
     episode.ids.push(...request.newIds);
@@ -179,7 +189,7 @@ export class TransformerPolicy implements TokenPolicy {
         );
         const logits = await batch.feed(chunks);
         for (const [r, row] of rows.entries()) {
-          if (!row.done && waiting(row, r) === 0) this.#extend(row, logits, r * config.vocabulary);
+          if (!row.done && waiting(row, r) === 0) this.#sample(row, logits, r * config.vocabulary);
         }
         const live = [...rows.keys()].filter((r) => rows[r]?.done === false);
         if (live.length === 0) break;
@@ -202,19 +212,66 @@ export class TransformerPolicy implements TokenPolicy {
     if (this.#episodes.get(row.request.episodeId) === row.episode) row.episode.place = batch.place(r);
   }
 
-  /** The next token, and after it every token about which there is no choice. */
-  #extend(row: Row, logits: Float32Array, offset: number): void {
-    const { grammar, temperature, greedy, tokenizer } = this.#options;
-    let allowed = grammar?.allowed(row.state) ?? this.#all;
-    for (let first = true; first || allowed.length === 1; first = false) {
-      const only = first ? undefined : allowed[0];
-      const { id, logprob } =
-        only !== undefined
-          ? { id: only, logprob: 0 }
-          : greedy
-            ? { id: greedyToken(logits, offset, allowed), logprob: 0 }
-            : sampleToken(logits, offset, allowed, temperature, row.episode.random());
-      if (only !== undefined && !greedy) row.episode.random();
+  /** As `#decode`, in calls that sample as well; rows that are done are not fed any more. */
+  #replay(decoder: ReplayedDecoder, rows: readonly Row[]): void {
+    const { greedy } = this.#options;
+    if (!decoder.isLoaded(this.#loaded)) {
+      for (const episode of this.#episodes.values()) episode.slot = null;
+      decoder.load(this.#loaded, this.#weights);
+    }
+    const longest = (of: readonly Row[]) => Math.max(...of.map(({ episode }) => episode.ids.length));
+    decoder.reserve(rows.filter(({ episode }) => episode.slot === null).length, longest(rows));
+    const slots = rows.map(({ episode }) => {
+      episode.slot ??= decoder.open();
+      return episode.slot;
+    });
+    const waiting = (r: number) => (rows[r]?.episode.ids.length ?? 0) - decoder.length(slots[r] ?? 0);
+    let live = [...rows.keys()];
+    let T = Math.max(...live.map(waiting));
+    while (live.length > 0) {
+      const fed = live.map((r) => {
+        const { episode, state } = rows[r] as Row;
+        const slot = slots[r] ?? 0;
+        const tokens = episode.ids.slice(decoder.length(slot), decoder.length(slot) + T);
+        const samples = tokens.length === waiting(r);
+        return { r, samples, step: { slot, tokens, state, uniform: samples && !greedy ? episode.random() : 0 } };
+      });
+      decoder.reserve(0, longest(rows));
+      const drawn = decoder.step(fed.map(({ step }) => step));
+      for (const [i, { r, samples }] of fed.entries()) {
+        if (samples) this.#take(rows[r] as Row, drawn[i] as Sampled);
+      }
+      live = live.filter((r) => rows[r]?.done === false);
+      T = Math.min(...live.map(waiting));
+    }
+  }
+
+  #take(row: Row, { id, logprob }: Sampled): void {
+    if (!Number.isFinite(logprob)) {
+      throw new IsogymError(
+        'BAD_LOGIT',
+        `${row.request.episodeId}: expected finite logits, found a logprob ${logprob}`,
+        {
+          hint: 'the weights or the activations have overflowed: lower the learning rate or clip the gradient',
+        },
+      );
+    }
+    this.#extend(row, id, this.#options.greedy ? 0 : logprob);
+  }
+
+  #sample(row: Row, logits: Float32Array, offset: number): void {
+    const { grammar, temperature, greedy } = this.#options;
+    const allowed = grammar?.allowed(row.state) ?? this.#all;
+    const { id, logprob } = greedy
+      ? { id: greedyToken(logits, offset, allowed), logprob: 0 }
+      : sampleToken(logits, offset, allowed, temperature, row.episode.random());
+    this.#extend(row, id, logprob);
+  }
+
+  /** The token that was drawn, and after it every token about which there is no choice. */
+  #extend(row: Row, drawn: number, drawnLogprob: number): void {
+    const { grammar, greedy, tokenizer } = this.#options;
+    for (let [id, logprob]: [number | undefined, number] = [drawn, drawnLogprob]; id !== undefined; logprob = 0) {
       row.sampled.push(id);
       row.logprobs.push(logprob);
       row.episode.ids.push(id);
@@ -222,8 +279,16 @@ export class TransformerPolicy implements TokenPolicy {
       row.done = id === tokenizer.end || row.cutOff;
       if (row.done) return;
       if (grammar !== null) row.state = grammar.next(row.state, id);
-      allowed = grammar?.allowed(row.state) ?? this.#all;
+      const allowed = grammar?.allowed(row.state) ?? this.#all;
+      id = allowed.length === 1 ? allowed[0] : undefined;
+      if (id !== undefined && !greedy) row.episode.random();
     }
+  }
+
+  #forget(episode: Episode): void {
+    forget(episode);
+    if (episode.slot !== null && this.#options.replay?.isLoaded(this.#loaded)) this.#options.replay.close(episode.slot);
+    episode.slot = null;
   }
 }
 

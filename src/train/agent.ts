@@ -4,6 +4,7 @@ import type { PolicySpec } from '../env/rollouts.ts';
 import { TransformerPolicy } from '../policy/generate.ts';
 import { actionGrammar } from '../policy/grammar/index.ts';
 import type { Model, NamedTensors, Weights } from '../policy/model.ts';
+import { canReplay } from '../policy/replay/session.ts';
 import { tabularModel } from '../policy/tabular-model.ts';
 import { Tokenizer } from '../policy/tokenizer.ts';
 import {
@@ -12,6 +13,7 @@ import {
   toHuggingFaceWeights,
 } from '../policy/transformer/hugging-face.ts';
 import { transformer } from '../policy/transformer/model.ts';
+import { ReplayedDecoder } from '../policy/transformer/replayed-decoder.ts';
 import { inputError } from '../records/errors.ts';
 import type { PackOptions } from './batch.ts';
 import type { Config } from './config.ts';
@@ -25,6 +27,10 @@ export interface Agent {
   /** The policy that these weights make. The weights stay the learner's; nothing here disposes them. */
   policy(weights: NamedTensors, version: number, mode: EvaluationMode): Promise<PolicySpec>;
   readonly files: WeightFiles;
+  /** How many shapes of the decode step were recorded so far; 0 where it is not replayed. */
+  recordings(): number;
+  /** Frees what its policies share in the backend. */
+  close(): void;
 }
 
 /** How the weights are written to a checkpoint, so that other programs can open them. */
@@ -35,9 +41,12 @@ export interface WeightFiles {
   inward(file: Weights): Weights;
 }
 
-/** @throws POLICY_UNFIT where the environment has no view for a tabular policy */
-export function agentOf(policy: Config['policy'], environment: Environment): Agent {
-  return policy.kind === 'tabular' ? tabularAgent(policy, environment) : transformerAgent(policy, environment);
+/**
+ * @param replay whether a transformer decodes as recorded graphs where the backend can
+ * @throws POLICY_UNFIT where the environment has no view for a tabular policy
+ */
+export function agentOf(policy: Config['policy'], environment: Environment, replay = false): Agent {
+  return policy.kind === 'tabular' ? tabularAgent(policy, environment) : transformerAgent(policy, environment, replay);
 }
 
 function tabularAgent(policy: Extract<Config['policy'], { kind: 'tabular' }>, environment: Environment): Agent {
@@ -59,14 +68,26 @@ function tabularAgent(policy: Extract<Config['policy'], { kind: 'tabular' }>, en
       return { kind: 'tabular', table, version, temperature, greedy: mode === 'greedy' };
     },
     files: { describe: () => ({}), outward: (weights) => weights, inward: (file) => file },
+    recordings: () => 0,
+    close: () => undefined,
   };
 }
 
-function transformerAgent(policy: Extract<Config['policy'], { kind: 'transformer' }>, environment: Environment): Agent {
+function transformerAgent(
+  policy: Extract<Config['policy'], { kind: 'transformer' }>,
+  environment: Environment,
+  replay: boolean,
+): Agent {
   const tokenizer = new Tokenizer(environment.words);
   const grammar = actionGrammar(environment, tokenizer);
   const { kind: _, temperature, ...shape } = policy;
   const config = { ...shape, vocabulary: tokenizer.size, epsilon: 1e-5, tied: true };
+  // One for all versions of the weights, so that nothing is recorded twice.
+  const decoders: Partial<Record<EvaluationMode, ReplayedDecoder>> = {};
+  const decoderFor = (mode: EvaluationMode): ReplayedDecoder => {
+    decoders[mode] ??= new ReplayedDecoder({ config, grammar, temperature: mode === 'greedy' ? null : temperature });
+    return decoders[mode];
+  };
   const hub = toHuggingFaceConfig(config, { maxPositions: environment.limits.maxTokens, endToken: tokenizer.end });
   return {
     model: transformer(config),
@@ -82,12 +103,17 @@ function transformerAgent(policy: Extract<Config['policy'], { kind: 'transformer
         temperature,
         greedy: mode === 'greedy',
         version,
+        replay: replay && canReplay() ? decoderFor(mode) : undefined,
       }),
     }),
     files: {
       describe: () => ({ 'config.json': `${JSON.stringify(hub, null, 2)}\n` }),
       outward: toHuggingFaceWeights,
       inward: (file) => fromHuggingFaceWeights(config, file),
+    },
+    recordings: () => Object.values(decoders).reduce((sum, decoder) => sum + decoder.recordings, 0),
+    close: () => {
+      for (const decoder of Object.values(decoders)) decoder.dispose();
     },
   };
 }

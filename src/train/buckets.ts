@@ -17,18 +17,28 @@ export interface BucketedBatch {
   readonly padded: Batch & Required<Pick<Batch, 'masks'>>;
 }
 
-/** The least of 1, 2, …, 8, 10, 12, 14, 16, 20, 24, …: four sizes to an octave, so that at most a fifth is padding, and a tenth in the mean. */
-export function bucketOf(n: number): number {
-  const step = 2 ** Math.max(0, Math.ceil(Math.log2(n)) - 3);
+/**
+ * The least size that is not below n ≥ 1. There are 2^k sizes to an octave: of k = 2 that is 1, 2, …, 8, 10, 12, 14, 16, 20, 24, …,
+ * at most a fifth of each padding, and a tenth in the mean.
+ */
+export function bucketOf(n: number, k = 2): number {
+  const step = 2 ** Math.max(0, Math.ceil(Math.log2(n)) - 1 - k);
   return Math.ceil(n / step) * step;
 }
 
-/** The greatest of the same sizes that is not above n ≥ 1. */
+/** The greatest of the sizes that is not above n ≥ 1. */
 function bucketBelow(n: number): number {
   const above = bucketOf(n);
   if (above === n) return n;
   return above - 2 ** Math.max(0, Math.ceil(Math.log2(n)) - 3);
 }
+
+/**
+ * Sizes to an octave, as powers of 2: rows of tokens cost the most and come in whole batches of one size; scored tokens vary from batch
+ * to batch and cost little more than the head, states nearly nothing.
+ */
+const WIDTHS = 1;
+const SCORED = 0;
 
 /**
  * Cuts a batch into micro-batches of at most `maxTokens` = B·T padded tokens each (one row that is longer stands alone), longest rows
@@ -42,7 +52,7 @@ export function bucketed(batch: Batch, maxTokens: number, vocabulary: number): r
   const sorted = batch.rows.toSorted((a, b) => b.ids.length - a.ids.length);
   const parts: BucketedBatch[] = [];
   for (let from = 0; from < sorted.length; ) {
-    const width = bucketOf(widthOf(sorted.slice(from, from + 1)));
+    const width = bucketOf(widthOf(sorted.slice(from, from + 1)), WIDTHS);
     const room = bucketBelow(Math.max(1, Math.floor(maxTokens / width)));
     const rows = sorted.slice(from, from + room);
     parts.push(pad(layOut(rows, batch.masks, batch.denominator), bucketOf(rows.length), width, vocabulary));
@@ -58,7 +68,7 @@ export function bucketPadding(parts: readonly BucketedBatch[]): number {
 }
 
 function pad(real: Batch, rows: number, width: number, vocabulary: number): BucketedBatch {
-  const scored = bucketOf(real.targets.length);
+  const scored = bucketOf(real.targets.length, SCORED);
   // Without a grammar there is one row, in which all is allowed. The padding's row comes after the real ones.
   const states = real.masks?.states ?? 1;
   const all = 2 ** Math.ceil(Math.log2(states + 1));

@@ -28,7 +28,7 @@ export async function openRig(config: Config, where?: Where): Promise<OpenRig> {
   const environment = await importEnvironment(environmentUrl);
   const verifier = await importVerifier(verifierUrl);
   const options = parseOptions(environment.options, config.environment.options, where);
-  const agent = agentOf(config.policy, environment);
+  const agent = agentOf(config.policy, environment, config.replay);
   const tasks = buildTaskSet(environment, options, config.tasks);
   const workers = config.workers === 'auto' ? availableParallelism() : config.workers;
   const { maxSteps, reset, isolation } = config.environment;
@@ -44,6 +44,7 @@ export async function openRig(config: Config, where?: Where): Promise<OpenRig> {
     const verifiers = await VerifierPool.start({ verifier: verifierUrl, workers: 1 });
     const close = async () => {
       await Promise.all([rollouts.close(), verifiers.close()]);
+      agent.close();
     };
     return { rollouts, verifiers, verifier, stepPenalty: config.reward.stepPenalty, environment, agent, tasks, close };
   } catch (error) {

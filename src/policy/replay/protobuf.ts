@@ -47,7 +47,10 @@ export const attribute = {
     body.writeFloatLE(value);
     return field(4, FIXED32, body);
   },
+  /** −1 stands for any size. */
   shape: (value: readonly number[]) => bytes(7, shapeProto(value)),
+  /** Any shape of any rank. */
+  anyShape: () => bytes(7, int(3, 1)),
   /** A constant; `content` is row-major, little-endian. */
   tensor: (dtype: number, shape: readonly number[], content: Buffer) =>
     bytes(8, Buffer.concat([int(1, dtype), bytes(2, shapeProto(shape)), bytes(4, content)])),

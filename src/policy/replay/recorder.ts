@@ -7,9 +7,14 @@ import { attribute, nodeDef } from './protobuf.ts';
 /** `node`, or `node:output`. */
 export type Endpoint = string;
 
+/** Of a constant that is shared, at most [bytes]. */
+const SMALL = 64;
+
 /** The nodes of one graph, in an order in which each comes after its inputs. */
 export class Graph {
   readonly nodes: Buffer[] = [];
+  /** Small constants by what they are: a step repeats a few shapes and scalars hundreds of times. */
+  readonly constants = new Map<string, Endpoint>();
 
   add(name: string, op: string, inputs: readonly string[], attributes: Readonly<Record<string, Buffer>>): Endpoint {
     this.nodes.push(nodeDef(name, op, inputs, attributes));
@@ -157,10 +162,15 @@ export class Recorder {
 
   #constant(dtype: number, shape: readonly number[], values: ArrayBufferView): Endpoint {
     const content = Buffer.from(values.buffer, values.byteOffset, values.byteLength);
-    return this.node('Const', [], {
+    const key = content.length > SMALL ? undefined : `${dtype} ${shape} ${content.toString('hex')}`;
+    const known = key === undefined ? undefined : this.#graph.constants.get(key);
+    if (known !== undefined) return known;
+    const made = this.node('Const', [], {
       dtype: attribute.type(dtype),
       value: attribute.tensor(dtype, shape, Buffer.from(content)),
     });
+    if (key !== undefined) this.#graph.constants.set(key, made);
+    return made;
   }
 
   #attribute(op: string, { name, type, value }: OpAttribute): Buffer {

@@ -90,19 +90,19 @@ export class Session {
     return this.#shapes.has(name);
   }
 
-  /** New variables, all float32. The tensors stay their owner's. */
-  declare(values: NamedTensors): void {
+  /**
+   * New variables, all float32. The tensors stay their owner's.
+   * @param anyShape whether later values may have other shapes; functions that read them must then be right for all of those
+   */
+  declare(values: NamedTensors, { anyShape = false }: { readonly anyShape?: boolean } = {}): void {
     for (const [name, value] of Object.entries(values)) {
       if (this.#shapes.has(name)) throw new IsogymError('INTERNAL', `variable ${name} is declared twice`);
       this.#shapes.set(name, value.shape);
-      const handle = {
-        dtype: attribute.type(FLOAT),
-        shape: attribute.shape(value.shape),
-        shared_name: attribute.string(name),
-      };
+      const shape = anyShape ? attribute.anyShape() : attribute.shape(value.shape);
+      const handle = { dtype: attribute.type(FLOAT), shape, shared_name: attribute.string(name) };
       this.#graph.add(`handle/${name}`, 'VarHandleOp', [], handle);
       this.#graph.add(`get/${name}`, 'ReadVariableOp', [`handle/${name}`], { dtype: attribute.type(FLOAT) });
-      const placeholder = { dtype: attribute.type(FLOAT), shape: attribute.shape(value.shape) };
+      const placeholder = { dtype: attribute.type(FLOAT), shape };
       this.#graph.add(`new/${name}`, 'Placeholder', [], placeholder);
       const assigned = { dtype: attribute.type(FLOAT) };
       this.#graph.add(`set/${name}`, 'AssignVariableOp', [`handle/${name}`, `new/${name}`], assigned);
@@ -110,30 +110,39 @@ export class Session {
       this.#graph.add(`did/${name}`, 'Const', [`^set/${name}`], done);
     }
     this.#unload();
-    for (const [name, value] of Object.entries(values)) this.#waiting[name] = tf.keep(value.clone());
+    this.#keep(values);
   }
 
   /**
    * Runs `step` once eagerly, on these feeds and with variables of zeros, and keeps what it asked of TensorFlow.
    * @param feeds of the shapes and types of every later call; only values may differ. They stay their owner's.
+   * @param anyRows whether later feeds may have another first dimension; `step` must then be right for all of those
    * @throws NOT_RECORDABLE where it reads a tensor back
    */
-  define(name: string, feeds: NamedTensors, step: (scope: Scope) => Recorded): void {
+  define(
+    name: string,
+    feeds: NamedTensors,
+    step: (scope: Scope) => Recorded,
+    { anyRows = false }: { readonly anyRows?: boolean } = {},
+  ): void {
     const before = this.#graph.nodes.length;
+    const constants = new Map(this.#graph.constants);
     try {
-      this.#record(name, feeds, step);
+      this.#record(name, feeds, step, anyRows);
     } catch (error) {
       this.#graph.nodes.length = before;
+      this.#graph.constants.clear();
+      for (const [key, constant] of constants) this.#graph.constants.set(key, constant);
       throw error;
     }
     this.#unload();
   }
 
-  #record(name: string, feeds: NamedTensors, step: (scope: Scope) => Recorded): void {
+  #record(name: string, feeds: NamedTensors, step: (scope: Scope) => Recorded, anyRows: boolean): void {
     const prefix = `f${this.#functions.size}`;
     const recorder = new Recorder(this.#graph, prefix);
     tf.tidy(() => {
-      this.#placeholders(recorder, feeds);
+      this.#placeholders(recorder, feeds, anyRows);
       const reads = new Map<string, tf.Tensor>();
       let updates = 0;
       const scope: Scope = {
@@ -189,13 +198,9 @@ export class Session {
   }
 
   write(values: NamedTensors): void {
-    const names = Object.keys(values);
-    const did = this.#call(
-      Object.values(values),
-      names.map((name) => `new/${name}`),
-      names.map((name) => `did/${name}`),
-    );
-    tf.dispose(did);
+    for (const [name, value] of Object.entries(values)) this.#shapes.set(name, value.shape);
+    if (this.#session !== undefined) this.#set(values);
+    else this.#keep(values);
   }
 
   dispose(): void {
@@ -205,9 +210,10 @@ export class Session {
     this.#waiting = {};
   }
 
-  #placeholders(recorder: Recorder, feeds: NamedTensors): void {
+  #placeholders(recorder: Recorder, feeds: NamedTensors, anyRows: boolean): void {
     for (const [feed, tensor] of Object.entries(feeds)) {
-      const attributes = { dtype: recorder.typeOf(tensor), shape: attribute.shape(tensor.shape) };
+      const shape = anyRows ? [-1, ...tensor.shape.slice(1)] : tensor.shape;
+      const attributes = { dtype: recorder.typeOf(tensor), shape: attribute.shape(shape) };
       recorder.bind(tensor, recorder.node('Placeholder', [], attributes, `feed/${feed}`));
     }
   }
@@ -255,6 +261,25 @@ export class Session {
     return all;
   }
 
+  /** Until the session is loaded. */
+  #keep(values: NamedTensors): void {
+    for (const [name, value] of Object.entries(values)) {
+      this.#waiting[name]?.dispose();
+      // Whatever tidy this happens in.
+      this.#waiting[name] = tf.keep(value.clone());
+    }
+  }
+
+  #set(values: NamedTensors): void {
+    const names = Object.keys(values);
+    const did = this.#call(
+      Object.values(values),
+      names.map((name) => `new/${name}`),
+      names.map((name) => `did/${name}`),
+    );
+    tf.dispose(did);
+  }
+
   #call(inputs: readonly tf.Tensor[], from: readonly string[], to: readonly string[]): tf.Tensor[] {
     const session = this.#load();
     const ids = this.#backend.getInputTensorIds(inputs);
@@ -291,7 +316,7 @@ export class Session {
     for (const name of this.#shapes.keys()) this.#loaded.add(name);
     const values = this.#waiting;
     this.#waiting = {};
-    this.write(values);
+    this.#set(values);
     tf.dispose(Object.values(values));
     return this.#session;
   }

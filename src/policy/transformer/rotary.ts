@@ -52,7 +52,7 @@ function quarterTurn(headWidth: number): Float32Array {
 export function rotate(y: tf.Tensor, cos: tf.Tensor, sin: tf.Tensor, headWidth: number): tf.Tensor {
   const turn = (x: tf.Tensor): tf.Tensor => {
     const quarter = tf.tensor2d(quarterTurn(headWidth), [headWidth, headWidth]);
-    return tf.reshape(tf.matMul(tf.reshape(x, [-1, headWidth]) as tf.Tensor2D, quarter), x.shape);
+    return tf.reshape(tf.matMul(tf.reshape(x, [-1, headWidth]) as tf.Tensor2D, quarter), [-1, ...x.shape.slice(1)]);
   };
   return withGradient([y], (inputs) => {
     const y = nth(inputs, 0);

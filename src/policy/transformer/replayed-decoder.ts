@@ -1,0 +1,360 @@
+/** @module Decoding as recorded graphs, on `native` and `cuda`: weights, caches and the grammar's table live in a session; tokens and logprobs come out. */
+import * as tf from '@tensorflow/tfjs';
+import { IsogymError } from '../../records/errors.ts';
+import type { Grammar } from '../grammar/index.ts';
+import type { NamedTensors } from '../model.ts';
+import { attribute } from '../replay/protobuf.ts';
+import { type Effect, Session } from '../replay/session.ts';
+import type { TransformerConfig } from './config.ts';
+import { tidy } from './custom-gradient.ts';
+import { type PackedLayer, type PackedWeights, pack } from './pack.ts';
+import { rotaryTables } from './rotary.ts';
+import { type SampledInput, sampledStep } from './sampled-step.ts';
+
+export interface ReplayedDecoderOptions {
+  readonly config: TransformerConfig;
+  /** Null: every id may follow every other. */
+  readonly grammar: Grammar | null;
+  /** T > 0; null takes the most likely token. */
+  readonly temperature: number | null;
+}
+
+/** One row of a step. */
+export interface StepRow {
+  readonly slot: number;
+  /** What the slot is fed: at most the step's T, and at least one where the row is sampled. */
+  readonly tokens: readonly number[];
+  /** Of the grammar, where the token after `tokens` is sampled. */
+  readonly state: number;
+  /** In [0, 1). */
+  readonly uniform: number;
+}
+
+export interface Sampled {
+  readonly id: number;
+  readonly logprob: number;
+}
+
+/** Stands for −∞, as in the loss. */
+const FORBIDDEN = -1e9;
+/** Entries of the grammar's table, at most: 256 MiB. */
+const LARGEST_TABLE = 2 ** 26;
+/** The greatest float32 below 1. */
+const BELOW_ONE = 1 - 2 ** -24;
+const FLOAT = 1;
+const INT32 = 3;
+const FEWEST_COLUMNS = 32;
+
+/**
+ * Keeps a slot of C columns for each text. A slot's last column is scratch: padding is written there and never seen. It is one
+ * decoder for many versions of the weights: nothing is recorded again when they change.
+ */
+export class ReplayedDecoder {
+  readonly #options: ReplayedDecoderOptions;
+  #session: Session | undefined;
+  #columns = FEWEST_COLUMNS;
+  /** Tokens in each slot; undefined where it is free. */
+  #slots: (number | undefined)[] = [];
+  /** Whose weights are loaded. */
+  #owner: object | undefined;
+  /** Row of the table for each state of the grammar. */
+  readonly #tableRows = new Map<number, number>();
+  #tableKnown = 0;
+  #recorded = 0;
+
+  constructor(options: ReplayedDecoderOptions) {
+    this.#options = options;
+  }
+
+  /** How many functions were recorded so far. */
+  get recordings(): number {
+    return this.#recorded + (this.#session?.recordings ?? 0);
+  }
+
+  /** Loads weights; slots that were opened under others are freed. They are only read here. */
+  load(owner: object, weights: NamedTensors): void {
+    if (this.#owner === owner) return;
+    this.#owner = owner;
+    this.#slots = this.#slots.map(() => undefined);
+    tidy(() => {
+      const values = namesOf(pack(this.#options.config, weights));
+      if (this.#session === undefined) this.#begin(values);
+      else this.#session.write(values);
+    });
+  }
+
+  isLoaded(owner: object): boolean {
+    return this.#owner === owner;
+  }
+
+  /** Makes room for `more` slots beside those in use, of `length` tokens each. Fewer slots than before where none is in use. */
+  reserve(more: number, length: number): void {
+    const used = this.#slots.filter((tokens) => tokens !== undefined).length;
+    if (used === 0) {
+      if (this.#slots.length !== more) this.#resize(Array(more).fill(undefined), []);
+    } else if (used + more > this.#slots.length) {
+      const size = Math.max(used + more, Math.ceil(1.5 * this.#slots.length));
+      const from = this.#slots.map((_, slot) => slot);
+      this.#resize([...this.#slots, ...Array(size - this.#slots.length).fill(undefined)], from);
+    }
+    if (length + 1 > this.#columns) this.#widen(length + 1);
+  }
+
+  /** A free slot, empty. */
+  open(): number {
+    const slot = this.#slots.indexOf(undefined);
+    if (slot < 0) throw new IsogymError('INTERNAL', 'expected a free slot: reserve first');
+    this.#slots[slot] = 0;
+    return slot;
+  }
+
+  close(slot: number): void {
+    this.#slots[slot] = undefined;
+  }
+
+  /** Tokens that a slot has been fed. */
+  length(slot: number): number {
+    return this.#slots[slot] ?? 0;
+  }
+
+  /**
+   * Feeds every row its tokens and draws the next one of each, in one call.
+   * @returns as `rows`; meaningless where a row was fed nothing
+   */
+  step(rows: readonly StepRow[]): readonly Sampled[] {
+    const T = 2 ** Math.ceil(Math.log2(Math.max(...rows.map(({ tokens }) => tokens.length))));
+    for (const { state } of rows) this.#know(state);
+    this.#writeTable();
+    // Half the slots or more: all of them, which saves gathering the caches.
+    const whole = 2 * rows.length >= this.#slots.length;
+    const places = whole ? this.#slots.map((_, slot) => slot) : rows.map(({ slot }) => slot);
+    const bySlot = new Map(rows.map((row) => [row.slot, row]));
+    const session = this.#session as Session;
+    const out = tf.tidy(() => {
+      const feeds = this.#feeds(places, bySlot, T, whole);
+      const name = `${whole ? 'all' : 'some'} ${T}`;
+      if (!session.has(name)) this.#define(session, name, feeds, T);
+      return session.run(name, feeds).result?.dataSync() as Float32Array;
+    });
+    for (const { slot, tokens } of rows) this.#slots[slot] = (this.#slots[slot] ?? 0) + tokens.length;
+    return rows.map(({ slot }, r) => {
+      const at = whole ? slot : r;
+      return { id: out[at] ?? Number.NaN, logprob: out[places.length + at] ?? Number.NaN };
+    });
+  }
+
+  dispose(): void {
+    this.#session?.dispose();
+    this.#session = undefined;
+    this.#owner = undefined;
+    this.#slots = [];
+  }
+
+  #begin(weights: NamedTensors): void {
+    const session = new Session();
+    session.declare(weights);
+    const table = tf.zeros([1, this.#options.config.vocabulary]);
+    session.declare({ table }, { anyShape: true });
+    session.declare(Object.fromEntries(this.#cacheNames().map((name) => [name, this.#emptyCache(1)])), {
+      anyShape: true,
+    });
+    this.#session = session;
+    this.#slots = [undefined];
+  }
+
+  /** More columns: another graph, with the caches carried over. */
+  #widen(atLeast: number): void {
+    const old = this.#session as Session;
+    const before = this.#columns;
+    while (this.#columns < atLeast) this.#columns *= 2;
+    const { headWidth } = this.#options.config;
+    const session = new Session();
+    tf.tidy(() => {
+      const { layers } = this.#options.config;
+      const weights = old.read(weightNames(layers));
+      session.declare(weights);
+      session.declare(old.read(['table']), { anyShape: true });
+      const caches = Object.entries(old.read(this.#cacheNames())).map(([name, cache]) => {
+        const padding: [number, number][] = [
+          [0, 0],
+          [0, this.#columns - before],
+          [0, 0],
+        ];
+        const wide = tf.pad(tf.reshape(cache, [-1, before, headWidth]), padding);
+        return [name, tf.reshape(wide, [-1, headWidth])] as const;
+      });
+      session.declare(Object.fromEntries(caches), { anyShape: true });
+    });
+    this.#recorded += old.recordings;
+    old.dispose();
+    this.#session = session;
+  }
+
+  /** Other slots, the first of them with what `from` held. */
+  #resize(slots: (number | undefined)[], from: readonly number[]): void {
+    const { kvHeads, headWidth } = this.#options.config;
+    const session = this.#session as Session;
+    tf.tidy(() => {
+      const size = kvHeads * this.#columns * headWidth;
+      const old = from.length > 0 ? session.read(this.#cacheNames()) : {};
+      const caches = this.#cacheNames().map((name) => {
+        const cache = (old as Record<string, tf.Tensor>)[name];
+        if (cache === undefined) return [name, this.#emptyCache(slots.length)] as const;
+        const rows = tf.reshape(cache, [-1, size]);
+        return [
+          name,
+          tf.reshape(
+            tf.pad(rows, [
+              [0, slots.length - from.length],
+              [0, 0],
+            ]),
+            [-1, headWidth],
+          ),
+        ] as const;
+      });
+      session.write(Object.fromEntries(caches));
+    });
+    this.#slots = slots;
+  }
+
+  #emptyCache(slots: number): tf.Tensor {
+    const { kvHeads, headWidth } = this.#options.config;
+    return tf.zeros([slots * kvHeads * this.#columns, headWidth]);
+  }
+
+  #cacheNames(): string[] {
+    return Array.from({ length: this.#options.config.layers }, (_, i) => [`keys/${i}`, `values/${i}`]).flat();
+  }
+
+  #know(state: number): void {
+    if (!this.#tableRows.has(state)) this.#tableRows.set(state, this.#tableRows.size);
+  }
+
+  #writeTable(): void {
+    if (this.#tableKnown === this.#tableRows.size) return;
+    const { grammar, config } = this.#options;
+    const { vocabulary } = config;
+    const states = this.#tableRows.size;
+    if (states * vocabulary > LARGEST_TABLE) {
+      throw new IsogymError(
+        'GRAMMAR_TOO_LARGE',
+        `expected a grammar whose table fits ${LARGEST_TABLE} entries, found ${states} states of ${vocabulary} tokens`,
+        { hint: 'Sample outside the graph: replay: false' },
+      );
+    }
+    const table = new Float32Array(states * vocabulary);
+    if (grammar !== null) {
+      table.fill(FORBIDDEN);
+      for (const [state, row] of this.#tableRows) {
+        for (const id of grammar.allowed(state)) table[row * vocabulary + id] = 0;
+      }
+    }
+    tf.tidy(() => this.#session?.write({ table: tf.tensor2d(table, [states, vocabulary]) }));
+    this.#tableKnown = states;
+  }
+
+  #feeds(
+    places: readonly number[],
+    bySlot: ReadonlyMap<number, StepRow>,
+    T: number,
+    whole: boolean,
+  ): Record<string, tf.Tensor> {
+    const { kvHeads } = this.#options.config;
+    const C = this.#columns;
+    const B = places.length;
+    const ids = new Int32Array(B * T);
+    const positions = new Int32Array(B * T);
+    const write = new Int32Array(B * kvHeads * T);
+    const last = new Int32Array(B);
+    const states = new Int32Array(B);
+    const uniforms = new Float32Array(B);
+    for (const [b, slot] of places.entries()) {
+      const row = bySlot.get(slot);
+      const tokens = row?.tokens ?? [];
+      const length = this.length(slot);
+      for (let t = 0; t < T; t++) {
+        const real = t < tokens.length;
+        ids[b * T + t] = tokens[t] ?? 0;
+        positions[b * T + t] = real ? length + t : 0;
+        const column = real ? length + t : C - 1;
+        for (let k = 0; k < kvHeads; k++) write[(b * kvHeads + k) * T + t] = (slot * kvHeads + k) * C + column;
+      }
+      last[b] = b * T + Math.max(0, tokens.length - 1);
+      states[b] = this.#tableRows.get(row?.state ?? -1) ?? 0;
+      uniforms[b] = Math.min(row?.uniform ?? 0, BELOW_ONE);
+    }
+    const int = (values: Int32Array) => tf.tensor1d(values, 'int32');
+    return {
+      ids: int(ids),
+      positions: int(positions),
+      write: int(write),
+      states: int(states),
+      uniforms: tf.tensor1d(uniforms),
+      ...(T > 1 ? { last: int(last) } : {}),
+      ...(whole ? {} : { slots: int(Int32Array.from(places)) }),
+    };
+  }
+
+  #define(session: Session, name: string, feeds: NamedTensors, T: number): void {
+    const { config, temperature } = this.#options;
+    const rotary = rotaryTables(config, this.#columns);
+    session.define(
+      name,
+      feeds,
+      ({ read, update }) => ({
+        outputs: {
+          result: sampledStep(
+            {
+              config,
+              packed: packedOf(config.layers, read),
+              table: read('table') as tf.Tensor2D,
+              columns: this.#columns,
+              tokens: T,
+              rotary,
+              temperature,
+              store: (cache, layer, at, rows) => update(scatter(`${cache}/${layer}`, at, rows)),
+            },
+            feeds as unknown as SampledInput,
+          ),
+        },
+      }),
+      { anyRows: true },
+    );
+  }
+}
+
+function scatter(variable: string, at: tf.Tensor, rows: tf.Tensor): Effect {
+  return {
+    op: 'ResourceScatterUpdate',
+    variables: [variable],
+    operands: [at, rows],
+    attributes: { dtype: attribute.type(FLOAT), Tindices: attribute.type(INT32) },
+  };
+}
+
+const PARTS = ['fused', 'output', 'gate', 'up', 'down'] as const satisfies readonly (keyof PackedLayer)[];
+
+function weightNames(layers: number): string[] {
+  const all = Array.from({ length: layers }, (_, i) => PARTS.map((part) => `${part}/${i}`)).flat();
+  return ['embedding', 'head', ...all];
+}
+
+function namesOf({ embedding, head, layers }: PackedWeights): NamedTensors {
+  const parts = layers.flatMap((layer, i) => PARTS.map((part) => [`${part}/${i}`, layer[part]] as const));
+  return { embedding, head, ...Object.fromEntries(parts) };
+}
+
+function packedOf(layers: number, read: (name: string) => tf.Tensor): PackedWeights {
+  const matrix = (name: string) => read(name) as tf.Tensor2D;
+  return {
+    embedding: matrix('embedding'),
+    head: matrix('head'),
+    layers: Array.from({ length: layers }, (_, i) => ({
+      fused: matrix(`fused/${i}`),
+      output: matrix(`output/${i}`),
+      gate: matrix(`gate/${i}`),
+      up: matrix(`up/${i}`),
+      down: matrix(`down/${i}`),
+    })),
+  };
+}
