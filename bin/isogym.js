@@ -6,17 +6,15 @@ import('fs').then((fs) => {
   var found = process.versions.node.split('.').map(Number);
   // 22.12 is the first that isogym's packages take, 22.18 the first that runs TypeScript without a flag.
   var needed = checkout ? [22, 18] : [22, 12];
+  var message = `isogym needs Node ${needed.join('.')} or later, this is Node ${process.versions.node}`;
+  var hint = checkout
+    ? 'run `npm ci`, then `npx isogym ...` or `npm run isogym -- ...`, which use the Node that npm installed here.'
+    : 'install Node 22 or 24, for example with `nvm install 22`.';
   if (found[0] < needed[0] || (found[0] === needed[0] && found[1] < needed[1])) {
-    console.error(
-      'isogym needs Node ' +
-        needed.join('.') +
-        ' or later, this is Node ' +
-        process.versions.node +
-        ': ' +
-        (checkout
-          ? 'run `npm ci`, then `npx isogym ...` or `npm run isogym -- ...`, which use the Node that npm installed here.'
-          : 'install Node 22 or 24, for example with `nvm install 22`.'),
-    );
+    console.error(`${message}: ${hint}`);
+    if (process.argv.includes('--json')) {
+      console.log(JSON.stringify({ error: { code: 'NODE_TOO_OLD', message: message, hint: hint } }));
+    }
     process.exitCode = 1;
     return;
   }

@@ -2,7 +2,8 @@
 import { createRequire } from 'node:module';
 import { Command } from 'commander';
 import { messageOf } from '../records/errors.ts';
-import { JSON_OPTION, printJson } from './session.ts';
+import { printJson } from './output.ts';
+import { JSON_OPTION } from './session.ts';
 
 export function doctorCommand(): Command {
   return new Command('doctor')

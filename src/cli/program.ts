@@ -8,7 +8,8 @@ import { setupCommand } from './setup.ts';
 import { showCommand } from './show.ts';
 import { trainCommand } from './train.ts';
 
-export function program(): Command {
+/** @param print where help and version go, in parts */
+export function program(print: (text: string) => void = () => undefined): Command {
   const root = new Command('isogym')
     .description('Trains tool-using agents with reinforcement learning.')
     .version(isogymVersion(), '--version', 'print the version')
@@ -24,10 +25,10 @@ export function program(): Command {
     root.addCommand(command);
   }
   for (const command of withChildren(root)) {
-    // Messages are printed once, by `main`; help goes where commander sends it.
+    // Messages are printed once, by `main`.
     command
       .exitOverride()
-      .configureOutput({ outputError: () => undefined })
+      .configureOutput({ outputError: () => undefined, writeOut: print })
       .helpOption('--help', 'print this help');
   }
   return root;

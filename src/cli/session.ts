@@ -1,8 +1,10 @@
 /** @module What every command does alike: where its output goes, and Ctrl-C. With `--json` stdout carries one object, and all else goes to stderr. */
+import { InvalidArgumentError } from 'commander';
 import { reporterTo } from '../io/progress.ts';
 import { interruptible } from '../io/signals.ts';
 import type { Reporter } from '../train/reporter.ts';
 import { INTERRUPTED } from './failure.ts';
+import { printJson } from './output.ts';
 
 export const JSON_OPTION = ['--json', 'print one JSON object on stdout, and progress on stderr'] as const;
 
@@ -34,8 +36,17 @@ export async function runLong(json: boolean, work: (command: LongCommand) => Pro
   }
 }
 
-export function printJson(object: object): void {
-  process.stdout.write(`${JSON.stringify(object)}\n`);
+/** An option of one value. Told twice, which of the two is meant cannot be known. */
+export function once<T>(parse: (text: string) => T): (text: string, before: T | undefined) => T {
+  return (text, before) => {
+    if (before !== undefined) throw new InvalidArgumentError('Expected this option once, found it again.');
+    return parse(text);
+  };
+}
+
+export function someText(text: string): string {
+  if (text === '') throw new InvalidArgumentError('Expected some text.');
+  return text;
 }
 
 /** The command as it can be typed again. */

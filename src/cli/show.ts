@@ -3,7 +3,8 @@ import { Command, InvalidArgumentError } from 'commander';
 import { IsogymError, inputError } from '../records/errors.ts';
 import { TRAJECTORY_FORMAT, type Trajectory } from '../records/trajectory.ts';
 import { describeEpisode } from './episode-text.ts';
-import { JSON_OPTION, printJson } from './session.ts';
+import { printJson } from './output.ts';
+import { JSON_OPTION, once, someText } from './session.ts';
 
 interface ShowFlags {
   readonly failed?: boolean;
@@ -23,10 +24,10 @@ export function showCommand(): Command {
     .argument('<run>', "the run's folder, or its name in runs/")
     .option('--failed', 'only those without success')
     .option('--truncated', 'only those that a limit ended')
-    .option('--task <id>', 'only those of one task')
-    .option('--best <n>', 'the n with the highest return', wholeNumber)
-    .option('--worst <n>', 'the n with the lowest return', wholeNumber)
-    .option('--limit <n>', `at most n (default: ${LIMIT})`, wholeNumber)
+    .option('--task <id>', 'only those of one task', once(someText))
+    .option('--best <n>', 'the n with the highest return', once(wholeNumber))
+    .option('--worst <n>', 'the n with the lowest return', once(wholeNumber))
+    .option('--limit <n>', `at most n (default: ${LIMIT})`, once(wholeNumber))
     .option(...JSON_OPTION)
     .action(show);
 }

@@ -2,7 +2,8 @@
 import { join } from 'node:path';
 import { Command } from 'commander';
 import { inputError } from '../records/errors.ts';
-import { commandLine, JSON_OPTION, printJson, runLong } from './session.ts';
+import { printJson } from './output.ts';
+import { commandLine, JSON_OPTION, once, runLong, someText } from './session.ts';
 
 interface TrainFlags {
   readonly config?: string;
@@ -18,15 +19,19 @@ export function trainCommand(): Command {
   return new Command('train')
     .description('Train a policy as a config says.')
     .argument('[overrides...]', 'key.path=value, in place of what the config says')
-    .option('--config <file>', "a YAML file; a bare name is looked for here, then among isogym's own configs")
-    .option('--resume <run>', 'go on with a run that was stopped: its folder, or its name in runs/')
+    .option(
+      '--config <file>',
+      "a YAML file; a bare name is looked for here, then among isogym's own configs",
+      once(someText),
+    )
+    .option('--resume <run>', 'go on with a run that was stopped: its folder, or its name in runs/', once(someText))
     .option('--dry-run', 'print the config with every default filled in, and stop')
     .option(...JSON_OPTION)
     .action(train);
 }
 
 async function train(overrides: readonly string[], flags: TrainFlags): Promise<void> {
-  checkFlags(flags);
+  checkFlags(flags, overrides);
   const { stringify } = await import('yaml');
   const { loadConfig } = await import('../io/config-file.ts');
   const cwd = process.cwd();
@@ -60,9 +65,10 @@ async function train(overrides: readonly string[], flags: TrainFlags): Promise<v
   });
 }
 
-function checkFlags({ config, resume }: TrainFlags): void {
+function checkFlags({ config, resume }: TrainFlags, overrides: readonly string[]): void {
   if (resume === undefined && config === undefined) {
-    const hint = 'isogym train --config toy-lookup.yaml';
+    const meant = overrides.find((override) => /\.ya?ml$/.test(override)) ?? 'toy-lookup.yaml';
+    const hint = `isogym train --config ${meant}`;
     throw inputError('USAGE', 'expected --config FILE or --resume RUN, found neither', hint);
   }
   if (resume !== undefined && config !== undefined) {

@@ -1,10 +1,13 @@
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { closeSync, existsSync, mkdtempSync, openSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { BIN, isogym } from './isogym.ts';
+
+/** A run of no iterations. */
+const SMALL = ['--config', 'toy-lookup-tabular.yaml', 'iterations=0', 'tasks.train=20', 'tasks.heldOut=4', 'workers=1'];
 
 let cwd: string;
 beforeAll(() => {
@@ -130,7 +133,12 @@ test('wrong input is told with the nearest right one, and ends with code 2', () 
     ['train', '--confg', 'x'],
     ['train', '--config', 'toy-lokup.yaml'],
     ['train', '--config', 'toy-lookup.yaml', '--resume', 'x'],
+    ['train', '--config', 'toy-lookup.yaml', '--config', 'x.yaml'],
+    ['train', '--config', ''],
+    ['train', '--seed=1'],
+    ['train', 'toy-lookup-tabular.yaml'],
     ['train', '--resume', 'nowhere'],
+    ['help', 'trian'],
     ['eval'],
     ['eval', 'a', 'b'],
     ['show', 'nowhere', '--best', '0'],
@@ -169,9 +177,29 @@ test('wrong input is told with the nearest right one, and ends with code 2', () 
     error: expected --config or --resume, found both
     hint: A resumed run takes the config in its folder.
 
+    isogym train --config toy-lookup.yaml --config x.yaml
+    error: option '--config <file>' argument 'x.yaml' is invalid. Expected this option once, found it again.
+    hint: isogym --help, or isogym COMMAND --help
+
+    isogym train --config 
+    error: option '--config <file>' argument '' is invalid. Expected some text.
+    hint: isogym --help, or isogym COMMAND --help
+
+    isogym train --seed=1
+    error: unknown option '--seed=1'
+    hint: A key of the config is told without dashes: isogym train --config FILE seed=1
+
+    isogym train toy-lookup-tabular.yaml
+    error: expected --config FILE or --resume RUN, found neither
+    hint: isogym train --config toy-lookup-tabular.yaml
+
     isogym train --resume nowhere
     error: expected the folder of a run, found no manifest.json in nowhere
     hint: A run is named by its folder, as in \`isogym show runs/toy-lookup\`.
+
+    isogym help trian
+    error: expected a command, found "trian" (did you mean train?)
+    hint: isogym --help
 
     isogym eval
     error: missing required argument 'run'
@@ -211,6 +239,84 @@ test('with --json a failure is one object on stdout, whatever went wrong', () =>
       error: { code: expect.stringMatching(/^[A-Z_]+$/), message: expect.any(String), hint: expect.any(String) },
     });
   }
+});
+
+test('with --json help and version are one object too', () => {
+  for (const args of [['--help'], ['--version'], ['train', '--help'], ['help', 'show']]) {
+    const { code, stdout, stderr } = isogym(cwd, ...args, '--json');
+    expect(code).toBe(0);
+    expect(JSON.parse(stdout)).toEqual({ text: expect.stringMatching(/\S/) });
+    expect(stderr).toBe('');
+  }
+});
+
+test('nothing that was typed moves the cursor, colours the terminal or fills the screen', () => {
+  const evil = '\u001b[2J\u009b31m\u202e';
+  for (const args of [
+    [evil],
+    ['train', '--config', evil],
+    ['show', evil],
+    ['train', '--config', 'toy-lookup.yaml', `${evil}=1`],
+  ]) {
+    const { code, stderr } = isogym(cwd, ...args);
+    expect(code).toBe(2);
+    expect(stderr).toContain('\\u001b[2J');
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+    expect(stderr).not.toMatch(/[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u202e]/);
+  }
+  expect(isogym(cwd, 'show', 'x'.repeat(100_000)).stderr.length).toBeLessThan(5000);
+});
+
+test('an error of the operating system names the path and what to do', () => {
+  const { code, stdout } = isogym(cwd, 'train', ...SMALL, 'runs.dir=/dev/null/x', '--json');
+  expect(code).toBe(1);
+  expect(JSON.parse(stdout).error).toEqual({
+    code: expect.not.stringContaining('INTERNAL'),
+    message: expect.stringContaining('/dev/null/x'),
+    hint: expect.any(String),
+  });
+});
+
+describe('a module of the config', () => {
+  function trainWith(top: string) {
+    const module = join(cwd, 'environment.ts');
+    const toy = new URL('../../src/env/toy-lookup/index.ts', import.meta.url).href;
+    writeFileSync(module, `import toy from '${toy}';\n${top}\nexport default toy;\n`);
+    return isogym(cwd, 'train', ...SMALL, `environment.module=${module}`, `runs.dir=${join(cwd, 'runs')}`, '--json');
+  }
+
+  test('that prints does so beside the one JSON object, on stderr', () => {
+    const { code, stdout, stderr } = trainWith("console.log('hello'); process.stdout.write('there');");
+    expect(code).toBe(0);
+    expect(JSON.parse(stdout)).toHaveProperty('policies');
+    expect(stderr).toContain('hello');
+  });
+
+  test.each(['process.exit(0);', 'await new Promise(() => {});', 'process.exit(3);'])(
+    'that ends the process is a failure, not a command that is done: %s',
+    (top) => {
+      const { code, stdout } = trainWith(top);
+      expect(code).toBe(1);
+      expect(JSON.parse(stdout).error.code).toBe('ENDED_EARLY');
+    },
+  );
+});
+
+test.skipIf(!existsSync('/dev/full'))('output that cannot be written does not end a run, but fails the command', () => {
+  const full = openSync('/dev/full', 'w');
+  const runs = join(cwd, 'full');
+  for (const stdio of [
+    ['ignore', full, 'pipe'],
+    ['ignore', 'pipe', full],
+  ] as const) {
+    rmSync(runs, { recursive: true, force: true });
+    const args = [BIN, 'train', ...SMALL, `runs.dir=${runs}`, '--json'];
+    const { status, stderr } = spawnSync(process.execPath, args, { cwd, encoding: 'utf8', stdio: [...stdio] });
+    expect(status).toBe(1);
+    if (stderr !== null) expect(stderr).toContain('error: expected stdout to take what is printed');
+    expect(existsSync(join(runs, 'toy-lookup-tabular', 'summary.json'))).toBe(true);
+  }
+  closeSync(full);
 });
 
 test('every mistake of a config and of the arguments is printed, without a stack', () => {
@@ -279,8 +385,12 @@ test('starting up loads no tensor library and no isolate', () => {
 
 test('a Node that is too old is told in one line what to do', () => {
   const old = "data:text/javascript,Object.defineProperty(process.versions, 'node', { value: '20.20.2' })";
-  const { status, stderr } = spawnSync(process.execPath, ['--import', old, BIN, 'doctor'], { encoding: 'utf8' });
+  const run = (...args: string[]) =>
+    spawnSync(process.execPath, ['--import', old, BIN, 'doctor', ...args], { encoding: 'utf8' });
+  const { status, stdout, stderr } = run();
   expect(status).toBe(1);
+  expect(stdout).toBe('');
+  expect(JSON.parse(run('--json').stdout).error.code).toBe('NODE_TOO_OLD');
   expect(stderr).toMatchInlineSnapshot(`
     "isogym needs Node 22.18 or later, this is Node 20.20.2: run \`npm ci\`, then \`npx isogym ...\` or \`npm run isogym -- ...\`, which use the Node that npm installed here.
     "
