@@ -18,13 +18,18 @@ const manifestSchema = z.object({
   config: z.string(),
   /** What was typed. */
   command: z.string(),
+  /** Where tensors were computed; equal bytes are promised within one. */
+  backend: z.string(),
+  device: z.string(),
   /** Hash of the bundled module that runs in the isolate. */
   modules: z.object({ environment: z.string(), verifier: z.string() }),
 });
 
 export type Manifest = z.infer<typeof manifestSchema>;
 
-export function createManifest(run: Pick<Manifest, 'command' | 'modules'> & { readonly config: Config }): Manifest {
+export function createManifest(
+  run: Pick<Manifest, 'command' | 'modules' | 'backend' | 'device'> & { readonly config: Config },
+): Manifest {
   return {
     format: RUN_FORMAT,
     isogym: isogymVersion(),
@@ -34,8 +39,22 @@ export function createManifest(run: Pick<Manifest, 'command' | 'modules'> & { re
     seed: run.config.seed,
     config: configHash(run.config),
     command: run.command,
+    backend: run.backend,
+    device: run.device,
     modules: run.modules,
   };
+}
+
+/** What of a run is not as it was when it began, one line each: it goes on, but not to the bytes that it would have come to. */
+export function changesSince(then: Manifest, now: Manifest): readonly string[] {
+  const major = (version: string) => version.split('.')[0];
+  const changes: string[] = [];
+  if (then.modules.environment !== now.modules.environment) changes.push("the environment's code has changed");
+  if (then.modules.verifier !== now.modules.verifier) changes.push("the verifier's code has changed");
+  if (then.backend !== now.backend) changes.push(`it was on backend ${then.backend}`);
+  if (major(then.v8) !== major(now.v8)) changes.push(`it was under V8 ${then.v8}, this is ${now.v8}`);
+  if (then.isogym !== now.isogym) changes.push(`it was under isogym ${then.isogym}, this is ${now.isogym}`);
+  return changes;
 }
 
 /** @throws ZodError */
@@ -51,11 +70,14 @@ export function hashText(text: string): string {
 /** Keys that say where, how fast and how long, and not what is computed. */
 const OPERATIONAL = ['name', 'backend', 'workers', 'iterations', 'checkpoint', 'runs'] as const;
 
-/** Hash of what a config computes: of everything but `OPERATIONAL` and where the worlds run, whatever the order of its keys. */
+/**
+ * Hash of what a config computes: of everything but `OPERATIONAL` and where the worlds run, whatever the order of its keys.
+ * Where the learning rate decays, every step depends on how many there will be.
+ */
 export function configHash(config: Config): string {
   const { isolation: _, ...environment } = config.environment;
   const rest: Record<string, unknown> = { ...config, environment };
-  for (const key of OPERATIONAL) delete rest[key];
+  for (const key of OPERATIONAL) if (key !== 'iterations' || config.optimizer.decay === 0) delete rest[key];
   return hashText(JSON.stringify(sorted(rest)));
 }
 

@@ -68,7 +68,7 @@ export class RunFolder {
       const run = new RunFolder(path);
       mkdirSync(join(path, 'checkpoints'));
       mkdirSync(join(path, 'evaluations'));
-      run.write('config.yaml', stringify({ ...options.config, name }));
+      run.writeConfig(options.config);
       run.write('manifest.json', `${JSON.stringify(options.manifest, null, 2)}\n`);
       return run;
     }
@@ -94,6 +94,11 @@ export class RunFolder {
     const folder = new RunFolder(path);
     folder.manifest();
     return folder;
+  }
+
+  /** The resolved config under this run's own name: `isogym train --config RUN/config.yaml` runs it again. */
+  writeConfig(config: Config): void {
+    this.write('config.yaml', stringify({ ...config, name: this.name }));
   }
 
   /** @throws RUN_BROKEN */

@@ -154,70 +154,84 @@ const optimizer = z.strictObject({
 });
 
 /** The whole of a config file. `Config` is what it parses to, with every default filled in. */
-export const configSchema = z.strictObject({
-  name: runName.optional().describe("Name of the run's folder; the config file's own name where absent."),
-  seed: natural.default(0).describe('All randomness of the run derives from it.'),
-  backend: z
-    .enum(['auto', 'cuda', 'native', 'webgpu', 'wasm', 'cpu'])
-    .default('auto')
-    .describe('Where tensors are computed; `auto` takes the first that works.'),
-  replay: z
-    .boolean()
-    .default(true)
-    .describe(
-      'On `native` and `cuda`: record the training step and the decode step, and replay them as graphs. Changes results by rounding only; false runs them operation by operation.',
-    ),
-  workers: z
-    .union([z.int().min(1).max(1024), z.literal('auto')])
-    .default('auto')
-    .describe('Worker threads for rollouts; `auto` is one for each available core. Changes speed and no result.'),
-  iterations: natural.describe('Rounds of rollouts and learning.'),
-  environment: environment.describe('Where the agent lives.'),
-  verifier: verifier.describe('How an episode is judged.'),
-  tasks: tasks.prefault({}).describe('The task set.'),
-  policy: z.discriminatedUnion('kind', [transformer, tabular]).describe('Who acts and learns.'),
-  warmStart: warmStart.optional().describe('Supervised steps on scripted demonstrations, before the first iteration.'),
-  algorithm: algorithm.prefault({}).describe('How rollouts become a gradient.'),
-  batch: z
-    .strictObject({
-      groups: count.describe('Groups in one iteration: each is one task.'),
-      microTokens: count
-        .default(16_384)
-        .describe('Padded tokens of one pass through the model; changes memory, and results by rounding only.'),
-    })
-    .describe('What one iteration collects.'),
-  group: z
-    .strictObject({ size: count.describe('Rollouts of each task, begun under one policy version.') })
-    .describe('The rollouts that share a baseline.'),
-  optimizer: optimizer.describe('AdamW.'),
-  reward: z
-    .strictObject({
-      stepPenalty: z
-        .number()
-        .min(0)
-        .default(0)
-        .describe('Charged for every request to the policy, the final answer included.'),
-    })
-    .prefault({})
-    .describe("The verifier's score, less what the steps cost."),
-  evaluation: z
-    .strictObject({
-      tasks: count.default(500).describe('Held-out tasks in one evaluation, at most `tasks.heldOut`.'),
-      every: natural.default(0).describe('Iterations from one evaluation to the next; 0: only at the ends.'),
-    })
-    .prefault({})
-    .describe('Judging the policy on held-out tasks.'),
-  checkpoint: z
-    .strictObject({
-      every: count.default(10).describe('Iterations from one checkpoint to the next.'),
-      keep: count.default(2).describe('How many of the latest are kept.'),
-    })
-    .prefault({})
-    .describe('What a run is resumed from.'),
-  runs: z
-    .strictObject({ dir: z.string().min(1).default('runs').describe('Folder that run folders are made in.') })
-    .prefault({})
-    .describe('Where runs are kept.'),
-});
+export const configSchema = z
+  .strictObject({
+    name: runName.optional().describe("Name of the run's folder; the config file's own name where absent."),
+    seed: natural.default(0).describe('All randomness of the run derives from it.'),
+    backend: z
+      .enum(['auto', 'cuda', 'native', 'webgpu', 'wasm', 'cpu'])
+      .default('auto')
+      .describe('Where tensors are computed; `auto` takes the first that works.'),
+    replay: z
+      .boolean()
+      .default(true)
+      .describe(
+        'On `native` and `cuda`: record the training step and the decode step, and replay them as graphs. Changes results by rounding only; false runs them operation by operation.',
+      ),
+    workers: z
+      .union([z.int().min(1).max(1024), z.literal('auto')])
+      .default('auto')
+      .describe('Worker threads for rollouts; `auto` is one for each available core. Changes speed and no result.'),
+    iterations: natural.describe('Rounds of rollouts and learning.'),
+    environment: environment.describe('Where the agent lives.'),
+    verifier: verifier.describe('How an episode is judged.'),
+    tasks: tasks.prefault({}).describe('The task set.'),
+    policy: z.discriminatedUnion('kind', [transformer, tabular]).describe('Who acts and learns.'),
+    warmStart: warmStart
+      .optional()
+      .describe('Supervised steps on scripted demonstrations, before the first iteration.'),
+    algorithm: algorithm.prefault({}).describe('How rollouts become a gradient.'),
+    batch: z
+      .strictObject({
+        groups: count.describe('Groups in one iteration: each is one task.'),
+        microTokens: count
+          .default(16_384)
+          .describe('Padded tokens of one pass through the model; changes memory, and results by rounding only.'),
+      })
+      .describe('What one iteration collects.'),
+    group: z
+      .strictObject({ size: count.describe('Rollouts of each task, begun under one policy version.') })
+      .describe('The rollouts that share a baseline.'),
+    optimizer: optimizer.describe('AdamW.'),
+    reward: z
+      .strictObject({
+        stepPenalty: z
+          .number()
+          .min(0)
+          .default(0)
+          .describe('Charged for every request to the policy, the final answer included.'),
+      })
+      .prefault({})
+      .describe("The verifier's score, less what the steps cost."),
+    evaluation: z
+      .strictObject({
+        tasks: count.default(500).describe('Held-out tasks in one evaluation, at most `tasks.heldOut`.'),
+        every: natural.default(0).describe('Iterations from one evaluation to the next; 0: only at the ends.'),
+      })
+      .prefault({})
+      .describe('Judging the policy on held-out tasks.'),
+    checkpoint: z
+      .strictObject({
+        every: count.default(10).describe('Iterations from one checkpoint to the next.'),
+        keep: count.default(2).describe('How many of the latest are kept.'),
+      })
+      .prefault({})
+      .describe('What a run is resumed from.'),
+    runs: z
+      .strictObject({ dir: z.string().min(1).default('runs').describe('Folder that run folders are made in.') })
+      .prefault({})
+      .describe('Where runs are kept.'),
+  })
+  .check((payload) => {
+    const { algorithm: learning, group } = payload.value;
+    if (group.size === 1 && ['group-mean', 'leave-one-out'].includes(learning.baseline)) {
+      payload.issues.push({
+        code: 'custom',
+        path: ['group', 'size'],
+        input: 1,
+        message: `expected at least 2 with baseline ${learning.baseline} (against itself every rollout has advantage 0), found 1`,
+      });
+    }
+  });
 
 export type Config = z.infer<typeof configSchema>;

@@ -1,7 +1,7 @@
 /** @module A run: opens what a config names, trains, and leaves a run folder. The shell around `loop.ts`: here are disk, clock and progress. */
 import { bundle } from '../env/sandbox/bundle.ts';
 import { now, stopwatch } from '../io/clock.ts';
-import { configHash, createManifest, hashText } from '../io/manifest.ts';
+import { changesSince, configHash, createManifest, hashText, type Manifest } from '../io/manifest.ts';
 import { shownPath } from '../io/paths.ts';
 import { RunFolder } from '../io/run-folder.ts';
 import { type Backend, describeBackend, selectBackend } from '../policy/backends/select.ts';
@@ -46,7 +46,7 @@ export async function train(options: TrainOptions): Promise<TrainOutcome> {
   reporter.note(describeBackend(backend));
   const rig = await openRig(config, options.where);
   try {
-    const run = await Run.open(options, rig);
+    const run = await Run.open(options, backend, rig);
     try {
       return await run.train(backend, watch);
     } finally {
@@ -78,19 +78,20 @@ class Run {
     this.#position = position;
   }
 
-  static open(options: TrainOptions, rig: OpenRig): Promise<Run> {
-    return options.resume === undefined ? Run.#begin(options, rig) : Run.#resume(options, rig, options.resume);
-  }
-
-  static async #begin(options: TrainOptions, rig: OpenRig): Promise<Run> {
-    const { config, command = 'train()', reporter = SILENT } = options;
-    const weights = rig.agent.model.init(generator(deriveSeed(String(config.seed), 'init')));
-    const learner = learnerFor(rig.agent, config, { weights });
+  static async open(options: TrainOptions, { name, device }: Backend, rig: OpenRig): Promise<Run> {
+    const { config, resume, command = 'train()' } = options;
     const modules = {
       environment: hashText(await bundle(rig.environment.world)),
       verifier: hashText(await bundle(rig.verifier.source)),
     };
-    const manifest = createManifest({ config, command, modules });
+    const manifest = createManifest({ config, command, backend: name, device, modules });
+    return resume === undefined ? Run.#begin(options, rig, manifest) : Run.#resume(options, rig, manifest, resume);
+  }
+
+  static async #begin(options: TrainOptions, rig: OpenRig, manifest: Manifest): Promise<Run> {
+    const { config, reporter = SILENT } = options;
+    const weights = rig.agent.model.init(generator(deriveSeed(String(config.seed), 'init')));
+    const learner = learnerFor(rig.agent, config, { weights });
     const folder = RunFolder.create({ dir: config.runs.dir, name: config.name, config, manifest });
     reporter.note(`run ${shownPath(folder.path)}`);
     const phase = config.warmStart === undefined ? 'train' : 'warm-start';
@@ -100,7 +101,7 @@ class Run {
     return run;
   }
 
-  static async #resume(options: TrainOptions, rig: OpenRig, path: string): Promise<Run> {
+  static async #resume(options: TrainOptions, rig: OpenRig, manifest: Manifest, path: string): Promise<Run> {
     const { config, reporter = SILENT } = options;
     const folder = RunFolder.open(path, process.cwd());
     const { snapshot, position } = decodeCheckpoint(
@@ -116,7 +117,11 @@ class Run {
       );
     }
     await folder.truncate((record) => isAfter(record, position));
+    folder.writeConfig(config);
     reporter.note(`run ${shownPath(folder.path)}, resumed at ${position.phase} ${position.step}`);
+    for (const change of changesSince(folder.manifest(), manifest)) {
+      reporter.note(`not to the bytes that it would have come to: ${change}`);
+    }
     return new Run(options, rig, folder, learnerFor(rig.agent, config, snapshot), position);
   }
 

@@ -107,7 +107,7 @@ describe('size', () => {
     const prompt = tokenizer.encode(format.prompt(publicPart(task(0)))).length;
     expect([prompt, action, tokenizer.encode('-99').length]).toEqual([5, 5, 2]);
     expect(prompt + 5 * action + 4 * 2).toBe(38);
-    expect(toyLookup.limits).toMatchObject({ maxSteps: 5, maxTokens: 40 });
+    expect(toyLookup.limits.maxSteps).toBe(5);
   });
 
   it('what the grammar writes, the format reads as a valid action and writes again to the letter', async () => {

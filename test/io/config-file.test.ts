@@ -76,7 +76,7 @@ __proto__: { a: 1 }
     my.yaml:4:10 workers: expected a whole number from 1 to 1024, or auto, found "none"
     my.yaml:5:13 iterations: expected a whole number of at least 0, found "40" (did you mean 40?)
     my.yaml:6:1 enviroment: expected a known key, found enviroment (did you mean environment?)
-    my.yaml:8:21 verifier.module: expected a built-in verifier (exact-answer) or a path to a module, found "exact-anwser" (did you mean exact-answer?)
+    my.yaml:8:21 verifier.module: expected a built-in verifier (exact-answer, function-cases) or a path to a module, found "exact-anwser" (did you mean exact-answer?)
     my.yaml:9:1 policy.kvHeads: expected a divisor of heads (3), found 2
     my.yaml:12:11 policy.layers: expected a whole number of at least 1, found 0
     my.yaml:13:3 policy.widht: expected one of kind, layers, width, heads, kvHeads, headWidth, hidden, ropeBase, temperature, found widht (did you mean width?)
@@ -223,7 +223,7 @@ test('a module of the user is found from the file that names it, and from the wo
   expect(config.verifier.module).toBe(join(folder, 'verifier.ts'));
   expect(mistakes(GOOD, 'environment.module=./nowhere.ts', 'verifier.module=exact-anwser')).toMatchInlineSnapshot(`
     "argument 1 environment.module: expected a path to a module, found nothing at "./nowhere.ts"
-    argument 2 verifier.module: expected a built-in verifier (exact-answer) or a path to a module, found "exact-anwser" (did you mean exact-answer?)"
+    argument 2 verifier.module: expected a built-in verifier (exact-answer, function-cases) or a path to a module, found "exact-anwser" (did you mean exact-answer?)"
   `);
 });
 

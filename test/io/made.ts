@@ -15,6 +15,8 @@ export function manifestOf(config: Config): Manifest {
   return createManifest({
     config,
     command: 'isogym train --config x.yaml',
+    backend: 'wasm',
+    device: 'a processor',
     modules: { environment: 'e', verifier: 'v' },
   });
 }

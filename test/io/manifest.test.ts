@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { configHash } from '../../src/io/manifest.ts';
+import { changesSince, configHash, createManifest } from '../../src/io/manifest.ts';
 import { someConfig } from './made.ts';
 
 test('the hash of a config does not depend on the order of its keys', () => {
@@ -25,4 +25,22 @@ test('the hash of a config changes with what is computed, and not with where, ho
     { ...someConfig, environment: { ...someConfig.environment, options: { values: 3 } } },
   ];
   expect(new Set([someConfig, ...others].map(configHash)).size).toBe(5);
+});
+
+test('where the learning rate decays, the number of iterations is part of what is computed', () => {
+  const decaying = { ...someConfig, optimizer: { ...someConfig.optimizer, decay: 0.5 } };
+  expect(configHash({ ...decaying, iterations: decaying.iterations + 1 })).not.toBe(configHash(decaying));
+});
+
+test('what has changed since a run began is said, and nothing where nothing has', () => {
+  const modules = { environment: 'a', verifier: 'b' };
+  const then = createManifest({ config: someConfig, command: 'x', backend: 'wasm', device: 'd', modules });
+  expect(changesSince(then, then)).toEqual([]);
+  const now = { ...then, backend: 'cpu', v8: '99.1', modules: { environment: 'c', verifier: 'd' } };
+  expect(changesSince(then, now)).toEqual([
+    "the environment's code has changed",
+    "the verifier's code has changed",
+    'it was on backend wasm',
+    `it was under V8 ${then.v8}, this is 99.1`,
+  ]);
 });

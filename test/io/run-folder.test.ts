@@ -131,7 +131,7 @@ test('a checkpoint written again for its iteration takes the place of the first'
   const run = create();
   for (const content of ['a', 'b', 'c']) {
     const { path } = run.saveCheckpoint(0, { x: content }, 1);
-    expect(run.checkpoints()).toEqual([{ iteration: 0, path }]);
+    expect(run.checkpoints()).toMatchObject([{ iteration: 0, path }]);
     expect(readFileSync(join(run.latestCheckpoint().path, 'x'), 'utf8')).toBe(content);
   }
 });

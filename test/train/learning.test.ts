@@ -32,13 +32,13 @@ test.each([0, 1, 2])(
 test('the transformer learns by GRPO what its warm start did not teach', async () => {
   const { outcome } = await trainShipped('toy-lookup.yaml', [
     'environment.options.values=9',
-    'tasks.train=1000',
+    'tasks.train=3000',
     'tasks.heldOut=100',
     'evaluation.tasks=100',
-    'warmStart.steps=120',
+    'warmStart.steps=200',
     'warmStart.episodes=48',
-    'warmStart.demonstrations=1000',
-    'iterations=20',
+    'warmStart.demonstrations=6000',
+    'iterations=24',
     'batch.groups=12',
   ]);
   expect(rowOf(outcome, 'untrained').success.mean).toBeLessThan(0.1);

@@ -116,7 +116,7 @@ test('a run that had ended goes on for longer and is evaluated anew', async () =
   const { path } = await trainShipped('toy-lookup-tabular.yaml', [...overrides, 'iterations=4']);
   await resume(path, ['iterations=20']);
   expectSameRun(path, whole);
-  await expect(resume(path)).rejects.toMatchObject({ code: 'RESUME_ITERATIONS', exitCode: 2 });
+  await expect(resume(path, ['iterations=4'])).rejects.toMatchObject({ code: 'RESUME_ITERATIONS', exitCode: 2 });
 }, 60_000);
 
 test('a KL penalty without a warm start is anchored at the fresh weights', async () => {

@@ -36,7 +36,9 @@ export default defineEnvironment({
     ...PLACES,
     ...Array.from({ length: 200 }, (_, number) => String(number)),
   ],
-  limits: { maxSteps: 5, maxTokens: 40, maxActionTokens: 8 },
+  limits: { maxSteps: 5, maxTokens: 256, maxActionTokens: 8 },
+  // Nothing runs inside but this folder's own code, which keeps all that it knows in what `create` returns.
+  reset: 'state',
   task: lookupTask,
   scripts,
   tabular,
