@@ -26,6 +26,8 @@ export interface LoadedConfig {
 
 /** Configs are written by hand: more than this is another kind of file. */
 const MAX_BYTES = 1 << 20;
+/** More lines than these say nothing new. */
+const MAX_MISTAKES = 200;
 const PACKAGE_CONFIGS = fileURLToPath(new URL('../../configs/', import.meta.url));
 
 /** Where a value came from: a place in the file, or the number of an argument. */
@@ -64,12 +66,19 @@ function findConfig(file: string, cwd: string): string {
   throw inputError(
     'CONFIG_NOT_FOUND',
     `expected a config file, found nothing at ${file}${didYouMean(nearest(basename(file), shipped))}`,
-    `Configs that come with isogym: ${shipped.join(', ')}`,
+    basename(file) === file
+      ? `Configs that come with isogym: ${shipped.join(', ')}`
+      : 'A path is taken as it is; only a bare name is looked for among the configs that come with isogym.',
   );
 }
 
 function readText(file: string, shown: string): string {
-  const refuse = (what: string) => inputError('CONFIG_INVALID', `${shown}: expected a YAML file, found ${what}`);
+  const refuse = (what: string) =>
+    inputError(
+      'CONFIG_INVALID',
+      `${shown}: expected a YAML file, found ${what}`,
+      'An example: isogym train --config toy-lookup.yaml --dry-run',
+    );
   const stat = statSync(file);
   if (stat.isDirectory()) throw refuse('a folder');
   if (!stat.isFile()) throw refuse('something that is not a file');
@@ -94,6 +103,8 @@ class Draft {
   private data: unknown = {};
   private readonly origins = new Map<string, Origin>();
   private readonly mistakes: Mistake[] = [];
+  /** What the text itself has wrong: the schema need not say it again. */
+  private readonly refused = new Set<string>();
   /** Where the file stops being YAML. */
   private readonly brokenAt: Place | undefined;
   private readonly shown: string;
@@ -110,7 +121,10 @@ class Draft {
     const source = readYaml(readText(file, this.shown));
     this.data = source.data;
     for (const [key, span] of source.spans) this.origins.set(key, { span });
-    for (const p of source.problems) this.report(p.path, p.text, p.place);
+    for (const p of source.problems) {
+      this.report(p.path, p.text, p.place);
+      if (p.path.length > 0) this.refused.add(pathKey(p.path));
+    }
     if (source.broken) this.brokenAt = source.problems[0]?.place;
   }
 
@@ -137,7 +151,8 @@ class Draft {
       const at = this.placeOf(problem.path, problem.about);
       // Behind a syntax error anything may be missing or misplaced.
       const doubtful = this.brokenAt !== undefined && (problem.about === 'missing' || !before(at, this.brokenAt));
-      if (!doubtful) this.report(problem.path, problem.text, at);
+      const told = problem.about === 'missing' && this.refused.has(pathKey(problem.path));
+      if (!doubtful && !told) this.report(problem.path, problem.text, at);
     }
     const environment = this.module('environment');
     const verifier = this.module('verifier');
@@ -153,6 +168,8 @@ class Draft {
     const lines = this.mistakes
       .sort((a, b) => (a.order[0] ?? 0) - (b.order[0] ?? 0) || (a.order[1] ?? 0) - (b.order[1] ?? 0))
       .map(({ where, path, text }) => `${[where, path.join('.')].filter((part) => part !== '').join(' ')}: ${text}`);
+    const more = lines.splice(MAX_MISTAKES).length;
+    if (more > 0) lines.push(`… and ${more} more`);
     throw inputError('CONFIG_INVALID', lines.join('\n'), 'Every key is described in docs/configuration.md.');
   }
 

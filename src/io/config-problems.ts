@@ -46,7 +46,7 @@ function problemsOf(issue: z.core.$ZodIssue, schema: SchemaNode, data: unknown):
   const value = path.reduce<unknown>(childOf, data);
   if (issue.code === 'unrecognized_keys') {
     const keys = Object.keys(node.properties ?? {});
-    const known = keys.length > MAX_LISTED ? 'a known key' : `${keys.length > 1 ? 'one of ' : ''}${keys.join(', ')}`;
+    const known = knownKeys(keys);
     return issue.keys.map((key) => ({
       path: [...path, key],
       about: 'key',
@@ -58,6 +58,12 @@ function problemsOf(issue: z.core.$ZodIssue, schema: SchemaNode, data: unknown):
   return [
     { path, about, text: `expected ${expectation(node)}, found ${found(value)}${didYouMean(likely(value, node))}` },
   ];
+}
+
+function knownKeys(keys: readonly string[]): string {
+  if (keys.length > MAX_LISTED) return 'a known key';
+  if (keys.length > 1) return `one of ${keys.join(', ')}`;
+  return keys.length === 1 ? `the key ${keys[0]}` : 'no key';
 }
 
 /** The choice that is spelt almost so, or the number that stands in quotes. */

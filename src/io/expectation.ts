@@ -99,7 +99,9 @@ export function found(value: unknown): string {
   if (value === null) return 'nothing (null)';
   if (Array.isArray(value)) return 'a list';
   if (typeof value === 'object') return 'a section of keys';
-  if (typeof value === 'number') return String(value);
+  if (typeof value === 'number') {
+    return Number.isInteger(value) && !Number.isSafeInteger(value) ? `${value}, beyond ±(2^53 − 1)` : String(value);
+  }
   const text = JSON.stringify(value);
   return text.length > 60 ? `${text.slice(0, 57)}…"` : text;
 }

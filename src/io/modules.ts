@@ -1,5 +1,5 @@
 /** @module Which file a config's `module` names: a built-in by its folder's name, or a path. */
-import { existsSync, readdirSync } from 'node:fs';
+import { existsSync, readdirSync, statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { inputError } from '../records/errors.ts';
@@ -35,7 +35,10 @@ export function resolveModulePath(module: string, folder: string): string {
 /** Why a resolved module cannot be loaded, as `expected …, found …`; undefined where its file is there. */
 export function moduleProblem(kind: ModuleKind, module: string, written: string): string | undefined {
   if (isPath(module)) {
-    return existsSync(module) ? undefined : `expected a path to a module, found nothing at ${JSON.stringify(written)}`;
+    const stat = existsSync(module) ? statSync(module) : undefined;
+    if (stat?.isFile()) return undefined;
+    const what = stat === undefined ? 'nothing' : stat.isDirectory() ? 'a folder' : 'something that is not a file';
+    return `expected a path to a module, found ${what} at ${JSON.stringify(written)}`;
   }
   const names = builtIns(kind);
   if (names.includes(module)) return undefined;

@@ -31,6 +31,11 @@ export interface YamlSource {
 /** Beyond these, later syntax errors only echo earlier ones. */
 const MAX_SYNTAX_ERRORS = 10;
 
+/** What most often lies behind a message that does not say it. */
+const SYNTAX_HINTS: Readonly<Record<string, string>> = {
+  MULTILINE_IMPLICIT_KEY: ' (is there a space after the colon?)',
+};
+
 export function pathKey(path: Path): string {
   return JSON.stringify(path);
 }
@@ -53,10 +58,14 @@ export function readYaml(text: string): YamlSource {
     problems.push({
       place: place(error.pos[0]),
       path: [],
-      text: `expected YAML, found a mistake: ${lowerFirst(error.message)}`,
+      text: `expected YAML, found a mistake: ${lowerFirst(error.message)}${SYNTAX_HINTS[error.code] ?? ''}`,
     });
   }
   const broken = problems.length > 0;
+  const { version } = document.directives?.yaml ?? {};
+  if (version !== undefined && version !== '1.2') {
+    problems.push({ place: { line: 1, column: 1 }, path: [], text: `expected YAML 1.2, found %YAML ${version}` });
+  }
   if (second !== undefined) {
     problems.push({ place: place(second.range[0]), path: [], text: 'expected one document, found a second one' });
   }

@@ -3,6 +3,12 @@ import { z } from 'zod';
 
 const count = z.int().min(1);
 const natural = z.int().min(0);
+/** Counts of what is held in memory at once: more is a slip of the finger, and would end in a process that is killed for its memory. */
+const MAX_TASKS = 1_000_000;
+const MAX_ROLLOUTS = 100_000;
+const MAX_LAYERS = 1000;
+const MAX_PARAMETERS = 1e10;
+const rollouts = count.max(MAX_ROLLOUTS);
 const share = z.number().min(0).max(1);
 const rate = z.number().gt(0);
 
@@ -42,8 +48,11 @@ const verifier = z.strictObject({
 });
 
 const tasks = z.strictObject({
-  train: count.default(2000).describe('Tasks to train on.'),
-  heldOut: count.default(500).describe('Tasks that only evaluation sees, split off by a hash of the id.'),
+  train: count.max(MAX_TASKS).default(2000).describe('Tasks to train on.'),
+  heldOut: count
+    .max(MAX_TASKS)
+    .default(500)
+    .describe('Tasks that only evaluation sees, split off by a hash of the id.'),
   seed: natural
     .default(0)
     .describe('Fixes the task set, apart from `seed`, so that runs of several seeds meet the same tasks.'),
@@ -54,7 +63,7 @@ const temperature = z.number().gt(0).default(1).describe('Divides the logits, in
 const transformer = z
   .strictObject({
     kind: z.literal('transformer').describe('A decoder of the Llama family over tokens.'),
-    layers: count.default(2).describe('Decoder blocks.'),
+    layers: count.max(MAX_LAYERS).default(2).describe('Decoder blocks.'),
     width: count.default(64).describe('Width of the residual stream.'),
     heads: count.default(4).describe('Query heads.'),
     kvHeads: count.default(2).describe('Key and value heads; divides `heads`.'),
@@ -64,7 +73,16 @@ const transformer = z
     temperature,
   })
   .check((payload) => {
-    const { heads, kvHeads } = payload.value;
+    const { layers, width, heads, kvHeads, headWidth, hidden } = payload.value;
+    const parameters = layers * width * (2 * headWidth * (heads + kvHeads) + 3 * hidden);
+    if (layers <= MAX_LAYERS && parameters > MAX_PARAMETERS) {
+      payload.issues.push({
+        code: 'custom',
+        path: ['width'],
+        input: width,
+        message: `expected a model of at most ${MAX_PARAMETERS} parameters, found ${layers} layers of width ${width}, which make ${parameters.toPrecision(3)}`,
+      });
+    }
     if (kvHeads >= 1 && heads % kvHeads !== 0) {
       payload.issues.push({
         code: 'custom',
@@ -91,8 +109,8 @@ function sum(shares: Readonly<Record<string, number>>): number {
 
 const warmStart = z.strictObject({
   steps: count.describe('Supervised optimizer steps.'),
-  episodes: count.describe('Demonstrations in one step.'),
-  demonstrations: count.describe('Scripted episodes to draw from, over the training tasks.'),
+  episodes: rollouts.describe('Demonstrations in one step.'),
+  demonstrations: count.max(MAX_TASKS).describe('Scripted episodes to draw from, over the training tasks.'),
   learningRate: rate.describe('Learning rate of the supervised steps.'),
   decay: share.default(0).describe('Share of the steps, at the end, over which the rate falls linearly to 0.'),
   mixture: mixture.describe('Which scripts demonstrate, name: share. The shares sum to 1.'),
@@ -183,14 +201,14 @@ export const configSchema = z
     algorithm: algorithm.prefault({}).describe('How rollouts become a gradient.'),
     batch: z
       .strictObject({
-        groups: count.describe('Groups in one iteration: each is one task.'),
+        groups: rollouts.describe('Groups in one iteration: each is one task.'),
         microTokens: count
           .default(16_384)
           .describe('Padded tokens of one pass through the model; changes memory, and results by rounding only.'),
       })
       .describe('What one iteration collects.'),
     group: z
-      .strictObject({ size: count.describe('Rollouts of each task, begun under one policy version.') })
+      .strictObject({ size: rollouts.describe('Rollouts of each task, begun under one policy version.') })
       .describe('The rollouts that share a baseline.'),
     optimizer: optimizer.describe('AdamW.'),
     reward: z
@@ -205,7 +223,9 @@ export const configSchema = z
       .describe("The verifier's score, less what the steps cost."),
     evaluation: z
       .strictObject({
-        tasks: count.default(500).describe('Held-out tasks in one evaluation, at most `tasks.heldOut`.'),
+        tasks: count
+          .default(500)
+          .describe('Held-out tasks in one evaluation; all of `tasks.heldOut` where those are fewer.'),
         every: natural.default(0).describe('Iterations from one evaluation to the next; 0: only at the ends.'),
       })
       .prefault({})
@@ -218,19 +238,31 @@ export const configSchema = z
       .prefault({})
       .describe('What a run is resumed from.'),
     runs: z
-      .strictObject({ dir: z.string().min(1).default('runs').describe('Folder that run folders are made in.') })
+      .strictObject({
+        dir: z
+          .string()
+          .min(1)
+          .refine((dir) => !dir.includes('\0'), { error: 'expected a path, found a text with a NUL character' })
+          .default('runs')
+          .describe('Folder that run folders are made in.'),
+      })
       .prefault({})
       .describe('Where runs are kept.'),
   })
   .check((payload) => {
-    const { algorithm: learning, group } = payload.value;
-    if (group.size === 1 && ['group-mean', 'leave-one-out'].includes(learning.baseline)) {
-      payload.issues.push({
-        code: 'custom',
-        path: ['group', 'size'],
-        input: 1,
-        message: `expected at least 2 with baseline ${learning.baseline} (against itself every rollout has advantage 0), found 1`,
-      });
+    const { algorithm: learning, batch, group } = payload.value;
+    const { size } = group;
+    const refuse = (message: string) =>
+      payload.issues.push({ code: 'custom', path: ['group', 'size'], input: size, message });
+    const alone = learning.baseline === 'batch-mean' ? size * batch.groups === 1 : size === 1;
+    if (learning.baseline !== 'none' && alone) {
+      refuse(
+        `expected at least 2 with baseline ${learning.baseline} (against itself every rollout has advantage 0), found 1`,
+      );
+    }
+    // Either alone is told at its own key.
+    if (Math.max(size, batch.groups) <= MAX_ROLLOUTS && size * batch.groups > MAX_ROLLOUTS) {
+      refuse(`expected at most ${MAX_ROLLOUTS} rollouts in one iteration, found ${batch.groups} groups of ${size}`);
     }
   });
 

@@ -78,14 +78,14 @@ __proto__: { a: 1 }
     my.yaml:6:1 enviroment: expected a known key, found enviroment (did you mean environment?)
     my.yaml:8:21 verifier.module: expected a built-in verifier (exact-answer, function-cases) or a path to a module, found "exact-anwser" (did you mean exact-answer?)
     my.yaml:9:1 policy.kvHeads: expected a divisor of heads (3), found 2
-    my.yaml:12:11 policy.layers: expected a whole number of at least 1, found 0
+    my.yaml:12:11 policy.layers: expected a whole number from 1 to 1000, found 0
     my.yaml:13:3 policy.widht: expected one of kind, layers, width, heads, kvHeads, headWidth, hidden, ropeBase, temperature, found widht (did you mean width?)
-    my.yaml:15:9 group.size: expected a whole number of at least 1, found 2.5
+    my.yaml:15:9 group.size: expected a whole number from 1 to 100000, found 2.5
     my.yaml:16:8 batch: expected a section of keys, found a list
     my.yaml:17:28 optimizer.learningRate: expected a number above 0, found NaN
     my.yaml:17:41 optimizer.beta1: expected a number of at least 0 and below 1, found 1
-    my.yaml:18:1 warmStart.episodes: expected a whole number of at least 1, found nothing
-    my.yaml:18:1 warmStart.demonstrations: expected a whole number of at least 1, found nothing
+    my.yaml:18:1 warmStart.episodes: expected a whole number from 1 to 100000, found nothing
+    my.yaml:18:1 warmStart.demonstrations: expected a whole number from 1 to 1000000, found nothing
     my.yaml:18:1 warmStart.learningRate: expected a number above 0, found nothing
     my.yaml:20:12 warmStart.mixture: expected shares that sum to 1, found 0.8
     my.yaml:21:35 reward.stepPenalty: expected a plain value, found the tag tag:yaml.org,2002:float
@@ -94,7 +94,7 @@ __proto__: { a: 1 }
     my.yaml:23:7 name: expected a text that matches ^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$, found "a/b"
     my.yaml:24:1: expected a key that is plain text, found __proto__
     my.yaml:25:3: expected a key that is plain text, found something else
-    argument 1 group.sise: expected size, found sise (did you mean size?)
+    argument 1 group.sise: expected the key size, found sise (did you mean size?)
     argument 2 evaluation.tasks: expected a whole number of at least 1, found "abc"
     argument 3: expected key.path=value, found "toy-lookup.yaml" (did you mean --config toy-lookup.yaml?)
     argument 4 checkpoint.x: expected one of every, keep, found x
@@ -116,7 +116,7 @@ test('broken YAML is told together with the mistakes before it, and not with tho
   `);
   expect(mistakes(GOOD.replace('iterations: 3', 'iterations: 3\n  x: 1'))).toMatchInlineSnapshot(`
     "my.yaml:1:13: expected YAML, found a mistake: nested mappings are not allowed in compact mappings
-    my.yaml:1:13: expected YAML, found a mistake: implicit keys need to be on a single line"
+    my.yaml:1:13: expected YAML, found a mistake: implicit keys need to be on a single line (is there a space after the colon?)"
   `);
 });
 
@@ -236,4 +236,31 @@ test('a bare name is looked for in the working folder first, then among the conf
 test('what was resolved can be run again', () => {
   const { config } = load(GOOD, 'seed=5');
   expect(load(stringify(config)).config).toEqual(config);
+});
+
+test('a text that asks to be read by other rules than those of YAML 1.2 is refused', () => {
+  expect(mistakes(`%YAML 1.1\n---\n${GOOD}`)).toBe('my.yaml:1:1: expected YAML 1.2, found %YAML 1.1');
+  expect(mistakes(`%YAML 1.2\n---\n${GOOD}`)).toBe('no mistake');
+});
+
+test('a module must be a file', () => {
+  expect(mistakes(GOOD, 'environment.module=./')).toBe(
+    'argument 1 environment.module: expected a path to a module, found a folder at "./"',
+  );
+  expect(mistakes(GOOD, 'verifier.module="./a\\0b.ts"')).toMatch('found nothing at');
+});
+
+test('a number that cannot be told from its neighbours is refused as such', () => {
+  expect(mistakes(GOOD, 'seed=9007199254740993')).toMatch('found 9007199254740992, beyond ±(2^53 − 1)');
+});
+
+test('an alias is one mistake, not two, and what stands beside it is told too', () => {
+  const text = `seed: &s 1\n${GOOD.replace('iterations: 3', 'iterations: *s')}`;
+  expect(mistakes(text)).toBe('my.yaml:2:13 iterations: expected the value written out, found the alias *s');
+});
+
+test('thousands of mistakes are cut to what a person reads, and counted', () => {
+  const lines = mistakes(Array.from({ length: 3000 }, (_, i) => `k${i}: 1\n`).join('')).split('\n');
+  expect(lines).toHaveLength(201);
+  expect(lines.at(-1)).toBe('… and 2807 more');
 });

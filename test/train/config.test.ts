@@ -157,3 +157,29 @@ test('numbers that are none, and counts below 1, are refused', () => {
   expect(pathsOf({ ...minimal, seed: 2 ** 53 })).toEqual(['seed']);
   expect(pathsOf({ ...minimal, group: { size: 0 }, workers: 0 })).toEqual(['workers', 'group.size']);
 });
+
+test('a rollout that has no other to be compared with is refused: it would teach nothing', () => {
+  const algorithm = (baseline: string) => ({ estimator: 'reinforce', baseline, scale: 'none' });
+  for (const baseline of ['group-mean', 'leave-one-out']) {
+    expect(pathsOf({ ...minimal, algorithm: algorithm(baseline), group: { size: 1 } })).toEqual(['group.size']);
+  }
+  const alone = { group: { size: 1 }, batch: { groups: 1 } };
+  expect(pathsOf({ ...minimal, ...alone, algorithm: algorithm('batch-mean') })).toEqual(['group.size']);
+  expect(pathsOf({ ...minimal, ...alone, algorithm: algorithm('none') })).toEqual([]);
+  expect(pathsOf({ ...minimal, group: { size: 1 }, algorithm: algorithm('batch-mean') })).toEqual([]);
+});
+
+test('counts that would end in a process killed for its memory are refused', () => {
+  for (const slip of [
+    { tasks: { train: 1e8 } },
+    { tasks: { heldOut: 1e8 } },
+    { batch: { groups: 1e9 } },
+    { group: { size: 1e9 } },
+    { batch: { groups: 1e4 }, group: { size: 1e3 } },
+    { policy: { kind: 'transformer', width: 1e8 } },
+    { policy: { kind: 'transformer', layers: 1e6 } },
+    { policy: { kind: 'transformer', heads: 1e5, kvHeads: 1e5, headWidth: 1e5 } },
+  ]) {
+    expect(pathsOf({ ...minimal, ...slip }), JSON.stringify(slip)).toHaveLength(1);
+  }
+});
