@@ -2,6 +2,8 @@ import { describe, expect, test } from 'vitest';
 import environment from '../../src/env/toy-lookup/index.ts';
 import { behaviourOf } from '../../src/exercises/step-penalty/behaviour.ts';
 import {
+  actionValues,
+  isLocalOptimum,
   LOOKUP_ACTIONS,
   type LookupAction,
   nextState,
@@ -9,6 +11,7 @@ import {
   START,
   successProbability,
   sumProbability,
+  tabularNumber,
 } from '../../src/exercises/step-penalty/optimum.ts';
 import type { Step } from '../../src/records/trajectory.ts';
 
@@ -98,6 +101,53 @@ describe('the exact optimum', () => {
       const state = sequence.reduce((s, a) => nextState(s, a as Exclude<LookupAction, 'answer'>), START);
       expect(right / values ** 2, sequence.join(' ')).toBeCloseTo(successProbability(state, values), 12);
     }
+  });
+});
+
+describe('a tabular policy', () => {
+  const problem = { penalty: 0.2, values: 99, maxSteps: 5 };
+  const always = (action: LookupAction) =>
+    Array.from({ length: 24 }, () => LOOKUP_ACTIONS.map((a) => Number(a === action)));
+  const doing = (policy: number[][], number: number, action: LookupAction) =>
+    policy.with(
+      number,
+      LOOKUP_ACTIONS.map((a) => Number(a === action)),
+    );
+  const full = [
+    [tabularNumber('lookup-x', { ...START, knowsX: true }), 'lookup-y'],
+    [tabularNumber('lookup-y', { ...START, knowsX: true, knowsY: true }), 'calculate'],
+    [tabularNumber(null, START), 'lookup-x'],
+  ].reduce((policy, [number, action]) => doing(policy, number as number, action as LookupAction), always('answer'));
+
+  test('values each action by what it would do next: by hand', () => {
+    const [x, y, calculate, answer] = actionValues(full, problem);
+    expect(x).toBeCloseTo(1 - 4 * 0.2, 12);
+    // After y this policy answers, knowing one fact and having calculated nothing.
+    expect(y).toBeCloseTo(1 / 99 - 2 * 0.2, 12);
+    expect(calculate).toBeCloseTo(1 / 99 - 2 * 0.2, 12);
+    expect(answer).toBeCloseTo(1 / 99 - 0.2, 12);
+    const half = full.with(tabularNumber('lookup-x', { ...START, knowsX: true }), [0, 0.5, 0, 0.5]);
+    expect(actionValues(half, problem)[0]).toBeCloseTo(0.5 * 0.2 + 0.5 * (1 / 99 - 0.4), 12);
+    expect(actionValues(always('lookup-x'), problem)[0]).toBeCloseTo(-1, 12);
+  });
+
+  test('is in a local optimum where it answers at once and would answer after every lookup too; not where it would go on', () => {
+    expect(isLocalOptimum(full, problem)).toBe(true);
+    expect(isLocalOptimum(always('answer'), problem)).toBe(true);
+    expect(isLocalOptimum(doing(full, 0, 'answer'), problem)).toBe(false);
+    // Going on so rarely that a lookup looks worse than the answer.
+    const rarely = doing(full, 0, 'answer').with(
+      tabularNumber('lookup-x', { ...START, knowsX: true }),
+      [0, 0.2, 0, 0.8],
+    );
+    expect(isLocalOptimum(rarely, problem)).toBe(true);
+  });
+
+  test('numbers its states as the environment’s tabular view does', () => {
+    const task = { id: 't', prompt: '', public: { facts: { Rome: 1, Bern: 2 }, x: 'Rome', y: 'Bern', values: 9 } };
+    expect(environment.tabular!.observe({ task, steps: [], random: () => 0 })).toBe(tabularNumber(null, START));
+    expect(environment.tabular!.states).toBe(24);
+    expect(environment.tabular!.actions).toEqual(LOOKUP_ACTIONS);
   });
 });
 

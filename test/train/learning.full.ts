@@ -44,6 +44,6 @@ test('the step-penalty exercise: the optimum is the full path at every penalty, 
     expect(row.optimum.behaviour).toBe('full path');
     expect(row.learnt.return.high).toBeLessThanOrEqual(row.optimum.return + 0.02);
   }
-  for (const row of summary.rows.filter(({ penalty }) => penalty <= 0.05)) expect(row.learnt.localOptima).toBe(0);
-  expect(summary.rows.at(-1)?.learnt.localOptima).toBeGreaterThan(0);
+  for (const row of summary.rows.filter(({ penalty }) => penalty <= 0.05)) expect(row.learnt.elsewhere).toBe(0);
+  expect(summary.rows.at(-1)?.learnt.elsewhere).toBeGreaterThan(0);
 });

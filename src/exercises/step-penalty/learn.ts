@@ -1,8 +1,10 @@
 /** @module One run of the exercise, all in the calling thread: tabular REINFORCE from scratch at one penalty with one seed. A worker of the exercise's pool. */
 import { importEnvironment } from '../../env/load.ts';
 import { RolloutRunner } from '../../env/rollout-runner.ts';
+import type { PolicySpec } from '../../env/rollouts.ts';
 import { moduleUrl } from '../../io/modules.ts';
 import { selectBackend } from '../../policy/backends/select.ts';
+import { IsogymError } from '../../records/errors.ts';
 import { deriveSeed, generator } from '../../records/random.ts';
 import { agentOf } from '../../train/agent.ts';
 import type { Config } from '../../train/config.ts';
@@ -14,6 +16,7 @@ import { buildTaskSet } from '../../train/task-set.ts';
 import { importVerifier } from '../../verifiers/load.ts';
 import { VerifierRunner } from '../../verifiers/runner.ts';
 import { type Behaviour, behaviourOf } from './behaviour.ts';
+import { LOOKUP_ACTIONS, type TabularProbabilities } from './optimum.ts';
 
 /** What one run learnt, on the held-out tasks, acting as in training (sampled): the greedy policy would hide what it has not given up. */
 export interface Learnt {
@@ -24,6 +27,7 @@ export interface Learnt {
   readonly shares: Readonly<Partial<Record<Behaviour, number>>>;
   /** What most of them did. */
   readonly behaviour: Behaviour;
+  readonly policy: TabularProbabilities;
 }
 
 export default async function learn(config: Config): Promise<Learnt> {
@@ -66,9 +70,22 @@ export default async function learn(config: Config): Promise<Learnt> {
       success: mean(evaluation.outcomes.map((o) => Number(o.success))),
       shares: Object.fromEntries(ranked.map(([behaviour, count]) => [behaviour, count / trajectories.length])),
       behaviour: ranked[0]?.[0] ?? 'other',
+      policy: probabilitiesOf(policy),
     };
   } finally {
     learner.dispose();
     await Promise.all([rollouts.close(), verifiers.close()]);
   }
+}
+
+function probabilitiesOf(policy: PolicySpec): TabularProbabilities {
+  if (policy.kind !== 'tabular') throw new IsogymError('INTERNAL', 'the exercise trains a tabular policy');
+  const { table, temperature } = policy;
+  const actions = LOOKUP_ACTIONS.length;
+  return Array.from({ length: table.length / actions }, (_, state) => {
+    const logits = table.subarray(state * actions, (state + 1) * actions);
+    const weights = Array.from(logits, (logit) => Math.exp((logit - Math.max(...logits)) / temperature));
+    const sum = weights.reduce((a, b) => a + b, 0);
+    return weights.map((weight) => weight / sum);
+  });
 }

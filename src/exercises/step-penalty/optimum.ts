@@ -93,3 +93,59 @@ function allStates(): readonly LookupState[] {
     flags.flatMap((knowsY) => calculations.map((calculated) => ({ knowsX, knowsY, calculated }))),
   );
 }
+
+/** A tabular policy: the probability of each of LOOKUP_ACTIONS in each of toy-lookup's tabular states, by the state's number. */
+export type TabularProbabilities = readonly (readonly number[])[];
+
+/** The number that toy-lookup's tabular view gives a state: ((last tool · 2 + x known) · 2 + y known) · 2 + summed. */
+export function tabularNumber(last: LookupAction | null, { knowsX, knowsY, calculated }: LookupState): number {
+  const tool = last === null ? 0 : last === 'calculate' ? 2 : 1;
+  return ((tool * 2 + Number(knowsX)) * 2 + Number(knowsY)) * 2 + Number(calculated === 2);
+}
+
+interface Problem {
+  readonly penalty: number;
+  readonly values: number;
+  readonly maxSteps: number;
+}
+
+/** Q_π of each action, exactly: what it costs, and what the policy itself, with all its chance, makes of the requests left after it. */
+export function actionValues(
+  policy: TabularProbabilities,
+  { penalty, values, maxSteps }: Problem,
+  state: LookupState = START,
+  last: LookupAction | null = null,
+  left: number = maxSteps,
+): readonly number[] {
+  return LOOKUP_ACTIONS.map((action) => {
+    if (action === 'answer') return successProbability(state, values) - penalty;
+    if (left === 1) return -penalty;
+    const next = nextState(state, action);
+    const after = actionValues(policy, { penalty, values, maxSteps }, next, action, left - 1);
+    const probabilities = policy[tabularNumber(action, next)] ?? [];
+    return after.reduce((sum, value, a) => sum + (probabilities[a] ?? 0) * value, -penalty);
+  });
+}
+
+/**
+ * Whether, all along its likeliest path, the policy's likeliest action is also the best one by Q_π: with what it would do next as it
+ * is, no other action looks better, so its gradient leads no further (Sutton & Barto, 2nd ed., §13.2). The global optimum is one.
+ */
+export function isLocalOptimum(policy: TabularProbabilities, problem: Problem): boolean {
+  let state = START;
+  let last: LookupAction | null = null;
+  for (let left = problem.maxSteps; left >= 1; left--) {
+    const likeliest = indexOfLargest(policy[tabularNumber(last, state)] ?? []);
+    const worth = actionValues(policy, problem, state, last, left);
+    if (Math.max(...worth) > (worth[likeliest] ?? 0) + 1e-12) return false;
+    const action = LOOKUP_ACTIONS[likeliest] ?? 'answer';
+    if (action === 'answer') return true;
+    state = nextState(state, action);
+    last = action;
+  }
+  return true;
+}
+
+function indexOfLargest(values: readonly number[]): number {
+  return values.indexOf(Math.max(...values));
+}

@@ -12,7 +12,7 @@ import type { Reporter } from '../../train/reporter.ts';
 import { bootstrapMean, type Interval } from '../../train/statistics.ts';
 import { BEHAVIOURS, type Behaviour } from './behaviour.ts';
 import type { Learnt } from './learn.ts';
-import { type LookupAction, optimum, successProbability } from './optimum.ts';
+import { isLocalOptimum, type LookupAction, optimum, successProbability } from './optimum.ts';
 
 const CONFIG = 'toy-lookup-tabular.yaml';
 const PENALTIES = [0, 0.05, 0.1, 0.15, 0.2] as const;
@@ -32,7 +32,9 @@ export interface PenaltyRow {
     /** Seeds by what most of their episodes do. */
     readonly behaviours: Readonly<Partial<Record<Behaviour, number>>>;
     readonly bySeed: readonly Learnt[];
-    /** Seeds whose behaviour is not the optimum's: they are stuck in a local optimum. */
+    /** Seeds whose behaviour is not the optimum's. */
+    readonly elsewhere: number;
+    /** Of these, the ones in a local optimum: with what they would do next, no other action on their path looks better. */
     readonly localOptima: number;
   };
 }
@@ -99,6 +101,7 @@ function rowOf(penalty: number, maxSteps: number, bySeed: readonly Learnt[]): Pe
   for (const one of bySeed) behaviours[one.behaviour] = (behaviours[one.behaviour] ?? 0) + 1;
   const guess = (knowsX: boolean) =>
     successProbability({ knowsX, knowsY: false, calculated: knowsX ? 1 : null }, VALUES);
+  const elsewhere = bySeed.filter((one) => one.behaviour !== behaviour);
   return {
     penalty,
     optimum: { return: best.value, behaviour, path: best.path },
@@ -114,7 +117,8 @@ function rowOf(penalty: number, maxSteps: number, bySeed: readonly Learnt[]): Pe
       ),
       behaviours,
       bySeed,
-      localOptima: bySeed.filter((one) => one.behaviour !== behaviour).length,
+      elsewhere: elsewhere.length,
+      localOptima: elsewhere.filter((one) => isLocalOptimum(one.policy, { penalty, values: VALUES, maxSteps })).length,
     },
   };
 }
@@ -140,7 +144,7 @@ function describe({ rows, seeds }: StepPenaltySummary): string {
     ).join(', '),
   ]);
   const header = ['penalty', 'optimum', 'skip', 'immediate', 'learnt return', 'learnt behaviour'];
-  const stuck = rows.filter((row) => row.learnt.localOptima > 0);
+  const missed = rows.filter((row) => row.learnt.elsewhere > 0);
   const skipped = rows.reduce((sum, row) => sum + (row.learnt.behaviours['lookup skipped'] ?? 0), 0);
   const highest = rows.at(-1);
   return [
@@ -152,8 +156,17 @@ function describe({ rows, seeds }: StepPenaltySummary): string {
     highest === undefined
       ? ''
       : `By the arithmetic the full path is still the optimum at ${highest.penalty.toFixed(2)}: 1 − 4 × ${highest.penalty} = ${number(highest.arithmetic['full path'])}, against ${number(highest.arithmetic['lookup skipped'])} for a skipped lookup; skipping pays only where a fact can be guessed.`,
-    stuck.length === 0
+    missed.length === 0
       ? 'Every run found the optimum.'
-      : `At ${stuck.map((row) => row.penalty.toFixed(2)).join(', ')} some runs (${stuck.map((row) => `${row.learnt.localOptima}/${seeds.length}`).join(', ')}) ended elsewhere: a local optimum. From scratch nearly every early episode fails, so what a step costs is learnt before what a lookup is worth, and a policy that has stopped looking up never sees the reward that would bring it back.`,
+      : missed
+          .map(
+            ({ penalty, learnt }) =>
+              `At ${penalty.toFixed(2)} ${learnt.elsewhere} of ${seeds.length} runs ended elsewhere: ${learnt.localOptima} in a local optimum (with what the policy would do next, no other action on its path looks better), ${learnt.elsewhere - learnt.localOptima} on a plateau (another action does look better, and is drawn too rarely to be learnt from soon).`,
+          )
+          .join('\n'),
+    missed.length === 0
+      ? ''
+      : 'From scratch nearly every early episode fails, so what a step costs is learnt before what a lookup is worth. docs/step-penalty.md has what longer runs do.',
+    'All this is over the four tabular actions: a policy that adds in its head could answer after two lookups, 1 − 3 × penalty.',
   ].join('\n');
 }
