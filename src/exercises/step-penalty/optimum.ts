@@ -114,14 +114,13 @@ export function actionValues(
   policy: TabularProbabilities,
   { penalty, values, maxSteps }: Problem,
   state: LookupState = START,
-  last: LookupAction | null = null,
   left: number = maxSteps,
 ): readonly number[] {
   return LOOKUP_ACTIONS.map((action) => {
     if (action === 'answer') return successProbability(state, values) - penalty;
     if (left === 1) return -penalty;
     const next = nextState(state, action);
-    const after = actionValues(policy, { penalty, values, maxSteps }, next, action, left - 1);
+    const after = actionValues(policy, { penalty, values, maxSteps }, next, left - 1);
     const probabilities = policy[tabularNumber(action, next)] ?? [];
     return after.reduce((sum, value, a) => sum + (probabilities[a] ?? 0) * value, -penalty);
   });
@@ -136,7 +135,7 @@ export function isLocalOptimum(policy: TabularProbabilities, problem: Problem): 
   let last: LookupAction | null = null;
   for (let left = problem.maxSteps; left >= 1; left--) {
     const likeliest = indexOfLargest(policy[tabularNumber(last, state)] ?? []);
-    const worth = actionValues(policy, problem, state, last, left);
+    const worth = actionValues(policy, problem, state, left);
     if (Math.max(...worth) > (worth[likeliest] ?? 0) + 1e-12) return false;
     const action = LOOKUP_ACTIONS[likeliest] ?? 'answer';
     if (action === 'answer') return true;
