@@ -75,11 +75,29 @@ export class RolloutRunner implements RolloutEngine {
     return episodes;
   }
 
-  /** All episodes at once, each of which asks for its tokens. */
+  /**
+   * All episodes at once, each of which asks for its tokens.
+   *
+   * Their worlds share isolates, so one that uses up the memory ends its neighbours' too, and which those are depends on the number
+   * of workers. A neighbour is told again what it was told, in a world of the same seed, and comes to what it would have come to.
+   */
   converse(requests: readonly RolloutRequest[], asking: Asking, signal?: StopSignal): Promise<Episode[]> {
     return Promise.all(
       requests.map(async (request) => {
-        const episode = await this.#episode(request, this.#askingPolicy(request, asking), signal);
+        const told: Promise<TokenReply>[] = [];
+        const attempt = () => {
+          let turn = 0;
+          const ask = (asked: TokenRequest) => {
+            const at = turn++;
+            told[at] ??= asking.ask(asked);
+            return told[at];
+          };
+          return this.#episode(request, this.#askingPolicy(request, { ...asking, ask }), signal);
+        };
+        let episode = await attempt();
+        // Each death has an offender that it ends, so this ends too.
+        for (let others = requests.length; episode.failure === 'died' && others > 1; others--)
+          episode = await attempt();
         asking.ended(episode);
         return episode;
       }),

@@ -1,0 +1,57 @@
+import { expect, test } from 'vitest';
+import { RolloutPool } from '../../src/env/pool.ts';
+import type { TokenPolicy } from '../../src/policy/token-policy.ts';
+import { Tokenizer } from '../../src/policy/tokenizer.ts';
+import type { Episode } from '../../src/records/trajectory.ts';
+
+const GLUTTON = new URL('../fixtures/glutton/index.ts', import.meta.url).href;
+const tokenizer = new Tokenizer([]);
+
+/** Counts three times and answers; the gluttons eat in their second step. */
+function policyOf(gluttons: readonly string[]): TokenPolicy {
+  const steps = new Map<string, number>();
+  return {
+    name: 'counting',
+    version: 0,
+    async generate(requests) {
+      return requests.map(({ episodeId }) => {
+        const step = steps.get(episodeId) ?? 0;
+        steps.set(episodeId, step + 1);
+        const text =
+          step === 1 && gluttons.includes(episodeId) ? 'eat it' : step < 3 ? `count ${episodeId}` : 'answer done';
+        const ids = [...tokenizer.encode(text), tokenizer.end];
+        return { ids, logprobs: ids.map(() => -1), cutOff: false };
+      });
+    },
+    release: () => undefined,
+  };
+}
+
+async function episodesWith(workers: number, gluttons: readonly string[]): Promise<readonly Episode[]> {
+  const pool = await RolloutPool.start({ environment: GLUTTON, options: {}, workers });
+  try {
+    const requests = Array.from({ length: 12 }, (_, i) => ({
+      id: `n-${i}`,
+      group: `g-${i}`,
+      task: { id: `glutton-${i}`, prompt: 'Go.', public: {} },
+      iteration: 0,
+      rollout: 0,
+      seed: `seed-${i}`,
+    }));
+    return await pool.run(requests, { kind: 'tokens', policy: policyOf(gluttons) });
+  } finally {
+    await pool.close();
+  }
+}
+
+test('cases 19 and 24: a world that uses up its memory costs its own episode alone, whatever the number of workers', async () => {
+  const peace = await episodesWith(1, []);
+  expect(peace.map(({ stop }) => stop)).toEqual(peace.map(() => 'final'));
+  for (const workers of [1, 2, 4]) {
+    const episodes = await episodesWith(workers, ['n-5', 'n-8']);
+    for (const [i, episode] of episodes.entries()) {
+      if (i === 5 || i === 8) expect(episode).toMatchObject({ stop: 'sandbox-failure', failure: 'out-of-memory' });
+      else expect(episode).toEqual(peace[i]);
+    }
+  }
+});
