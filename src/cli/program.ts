@@ -1,6 +1,7 @@
 /** @module The commands and their options. Nothing here loads more than it takes to print the help. */
 import { Command } from 'commander';
 import { isogymVersion } from '../io/version.ts';
+import { benchCommand } from './bench.ts';
 import { doctorCommand } from './doctor.ts';
 import { evalCommand } from './eval.ts';
 import { exerciseCommand } from './exercise.ts';
@@ -21,6 +22,7 @@ export function program(print: (text: string) => void = () => undefined): Comman
     setupCommand(),
     doctorCommand(),
     exerciseCommand(),
+    benchCommand(),
   ]) {
     root.addCommand(command);
   }

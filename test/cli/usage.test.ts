@@ -39,6 +39,7 @@ test('the help of isogym', () => {
                                       backends work on it.
       exercise                        Run an exercise, and set what is seen beside
                                       what is expected.
+      bench                           Measure what this machine does.
       help [command]                  display help for command
 
     Exit codes: 0 done, 1 failed, 2 wrong input, 130 interrupted.

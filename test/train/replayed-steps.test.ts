@@ -8,7 +8,7 @@ import { bucketed } from '../../src/train/buckets.ts';
 import { EagerSteps } from '../../src/train/eager-steps.ts';
 import { ReplayedSteps } from '../../src/train/replayed-steps.ts';
 import type { Steps, UpdateOptions } from '../../src/train/steps.ts';
-import { NATIVE } from '../policy/backends/native.ts';
+import { NATIVE, NATIVE_BACKEND } from '../policy/backends/native.ts';
 import { SMALL, wildWeights } from '../policy/transformer/fixtures.ts';
 import { OBJECTIVES, raggedBatch } from './replay-cases.ts';
 
@@ -41,7 +41,7 @@ function distance(a: Weights, b: Weights): number {
 
 describe.skipIf(!NATIVE)('replayed steps', () => {
   beforeAll(async () => {
-    await selectBackend('native');
+    await selectBackend(NATIVE_BACKEND);
   });
 
   describe.each(Object.keys(OBJECTIVES))('%s', (name) => {

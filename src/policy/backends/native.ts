@@ -32,7 +32,7 @@ function load(kind: 'cuda' | 'native'): Binding {
   const fit = kind === 'cuda' ? found.filter(({ cuda }) => cuda) : found.toSorted((a, b) => rank(a) - rank(b));
   const [addon] = fit;
   if (addon === undefined) throw missing(kind);
-  prepare(kind === 'native');
+  prepare(kind);
   const restore = muteRegistration();
   try {
     register(addon);
@@ -96,11 +96,10 @@ interface GatherCall {
 }
 
 /** Before the addon loads: TensorFlow reads its environment once, and tfjs-node calls two functions that Node 22 warns of and Node 24 no longer has. */
-function prepare(hideGpu: boolean): void {
-  if (hideGpu) process.env.CUDA_VISIBLE_DEVICES = '-1';
+function prepare(kind: 'cuda' | 'native'): void {
+  if (kind === 'native') process.env.CUDA_VISIBLE_DEVICES = '-1';
   process.env.TF_CPP_MIN_LOG_LEVEL ??= '2';
-  // With oneDNN a small matMul costs 190 µs instead of 24; it concerns only what runs on the CPU.
-  process.env.TF_ENABLE_ONEDNN_OPTS ??= '0';
+  if (kind === 'cuda') process.env.TF_FORCE_GPU_ALLOW_GROWTH ??= 'true';
   const util = require('node:util') as Record<string, unknown>;
   util.isNullOrUndefined = (x: unknown) => x === null || x === undefined;
   util.isArray = Array.isArray;

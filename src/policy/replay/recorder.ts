@@ -146,7 +146,15 @@ export class Recorder {
         transpose_b: attribute.bool(named.adj_y as boolean),
       });
     }
-    return this.node(op, endpoints, Object.fromEntries(attributes.map((a) => [a.name, this.#attribute(op, a)])));
+    const given = Object.fromEntries(attributes.map((a) => [a.name, this.#attribute(op, a)]));
+    // The one kernel that leaves its types to be inferred, which a graph does not.
+    const [first] = inputs;
+    const tensor = op === 'ExpandDims' && first !== undefined ? this.#tensors.get(first) : undefined;
+    if (tensor !== undefined) {
+      given.T = this.typeOf(tensor);
+      given.Tdim = attribute.type(this.#binding.TF_INT32);
+    }
+    return this.node(op, endpoints, given);
   }
 
   #input(id: HandleId): Endpoint {

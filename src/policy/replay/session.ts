@@ -28,8 +28,12 @@ export interface Scope {
   readonly feeds: NamedTensors;
   /** The variable as it was when the call began. */
   read(variable: string): tf.Tensor;
-  /** Makes a change at once, and gives the variable as it is after it. */
-  update(effect: Effect): tf.Tensor;
+  /**
+   * `variable[at] ← rows`, at once, and gives the variable as it is after it. No copy is made: a tensor that was read from the variable,
+   * in this call or before, may change as well.
+   * @param at int32 [n], rows of the variable
+   */
+  overwrite(variable: string, at: tf.Tensor, rows: tf.Tensor): tf.Tensor;
 }
 
 export interface Recorded {
@@ -144,18 +148,28 @@ export class Session {
     tf.tidy(() => {
       this.#placeholders(recorder, feeds, anyRows);
       const reads = new Map<string, tf.Tensor>();
-      let updates = 0;
       const scope: Scope = {
         feeds,
         read: (variable) => {
           const known = reads.get(variable);
           if (known !== undefined) return known;
-          return this.#read(recorder, reads, variable, `read/${variable}`, []);
+          const made = recorder.node(
+            'ReadVariableOp',
+            [`handle/${variable}`],
+            { dtype: attribute.type(FLOAT) },
+            `read/${variable}`,
+          );
+          const tensor = recorder.standIn(this.#shapeOf(variable), made);
+          reads.set(variable, tensor);
+          return tensor;
         },
-        update: (effect) => {
-          const node = this.#effect(recorder, effect, [], `update${updates++}`);
-          const [variable = ''] = effect.variables;
-          return this.#read(recorder, reads, variable, `after${updates}/${variable}`, [`^${node}`]);
+        overwrite: (variable, at, rows) => {
+          const before = recorder.endpoint(scope.read(variable));
+          const inputs = [before, recorder.endpoint(at), recorder.endpoint(rows)];
+          const after = recorder.node('InplaceUpdate', inputs, { T: attribute.type(FLOAT) });
+          const tensor = recorder.standIn(this.#shapeOf(variable), after);
+          reads.set(variable, tensor);
+          return tensor;
         },
       };
       const { outputs, endings = {} } = recorder.record(() => step(scope));
@@ -173,7 +187,7 @@ export class Session {
 
   /**
    * One call. The outputs are new tensors, the caller's.
-   * @param ending which of the function's endings; none changes nothing but what `update` does
+   * @param ending which of the function's endings; none changes nothing but what `overwrite` does
    */
   run(name: string, feeds: NamedTensors, ending = ''): Record<string, tf.Tensor> {
     const known = this.#functions.get(name);
@@ -218,20 +232,10 @@ export class Session {
     }
   }
 
-  #read(
-    recorder: Recorder,
-    reads: Map<string, tf.Tensor>,
-    variable: string,
-    node: string,
-    after: readonly string[],
-  ): tf.Tensor {
+  #shapeOf(variable: string): readonly number[] {
     const shape = this.#shapes.get(variable);
     if (shape === undefined) throw new IsogymError('INTERNAL', `variable ${variable} was not declared`);
-    const inputs = [`handle/${variable}`, ...after];
-    const made = recorder.node('ReadVariableOp', inputs, { dtype: attribute.type(FLOAT) }, node);
-    const tensor = recorder.standIn(shape, made);
-    reads.set(variable, tensor);
-    return tensor;
+    return shape;
   }
 
   #effect(recorder: Recorder, effect: Effect, after: readonly string[], name: string): Endpoint {
@@ -272,6 +276,7 @@ export class Session {
 
   #set(values: NamedTensors): void {
     const names = Object.keys(values);
+    if (names.length === 0) return;
     const did = this.#call(
       Object.values(values),
       names.map((name) => `new/${name}`),
@@ -292,7 +297,7 @@ export class Session {
   #unload(): void {
     if (this.#session === undefined) return;
     const names = [...this.#shapes.keys()].filter((name) => this.#loaded.has(name));
-    const values = this.read(names);
+    const values = names.length === 0 ? {} : this.read(names);
     // Whatever tidy this happens in.
     for (const value of Object.values(values)) tf.keep(value);
     this.#backend.binding.deleteSavedModel(this.#session);

@@ -3,8 +3,7 @@ import * as tf from '@tensorflow/tfjs';
 import { IsogymError } from '../../records/errors.ts';
 import type { Grammar } from '../grammar/index.ts';
 import type { NamedTensors } from '../model.ts';
-import { attribute } from '../replay/protobuf.ts';
-import { type Effect, Session } from '../replay/session.ts';
+import { Session } from '../replay/session.ts';
 import type { TransformerConfig } from './config.ts';
 import { tidy } from './custom-gradient.ts';
 import { type PackedLayer, type PackedWeights, pack } from './pack.ts';
@@ -41,8 +40,6 @@ const FORBIDDEN = -1e9;
 const LARGEST_TABLE = 2 ** 26;
 /** The greatest float32 below 1. */
 const BELOW_ONE = 1 - 2 ** -24;
-const FLOAT = 1;
-const INT32 = 3;
 const FEWEST_COLUMNS = 32;
 
 /**
@@ -301,7 +298,7 @@ export class ReplayedDecoder {
     session.define(
       name,
       feeds,
-      ({ read, update }) => ({
+      ({ read, overwrite }) => ({
         outputs: {
           result: sampledStep(
             {
@@ -312,7 +309,7 @@ export class ReplayedDecoder {
               tokens: T,
               rotary,
               temperature,
-              store: (cache, layer, at, rows) => update(scatter(`${cache}/${layer}`, at, rows)),
+              store: (cache, layer, at, rows) => overwrite(`${cache}/${layer}`, at, rows),
             },
             feeds as unknown as SampledInput,
           ),
@@ -321,15 +318,6 @@ export class ReplayedDecoder {
       { anyRows: true },
     );
   }
-}
-
-function scatter(variable: string, at: tf.Tensor, rows: tf.Tensor): Effect {
-  return {
-    op: 'ResourceScatterUpdate',
-    variables: [variable],
-    operands: [at, rows],
-    attributes: { dtype: attribute.type(FLOAT), Tindices: attribute.type(INT32) },
-  };
 }
 
 const PARTS = ['fused', 'output', 'gate', 'up', 'down'] as const satisfies readonly (keyof PackedLayer)[];

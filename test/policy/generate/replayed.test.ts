@@ -9,7 +9,7 @@ import type { TokenRequest } from '../../../src/policy/token-policy.ts';
 import { DecodeBatch, Decoder } from '../../../src/policy/transformer/decoder.ts';
 import { ReplayedDecoder } from '../../../src/policy/transformer/replayed-decoder.ts';
 import { generator } from '../../../src/records/random.ts';
-import { NATIVE } from '../backends/native.ts';
+import { NATIVE, NATIVE_BACKEND } from '../backends/native.ts';
 import { SMALL, tensors, wildWeights } from '../transformer/fixtures.ts';
 
 const V = SMALL.vocabulary;
@@ -33,7 +33,7 @@ const requests = (round: number, episodes: readonly number[], maxTokens = 9): To
 describe.skipIf(!NATIVE)('a replayed policy', () => {
   let weights: NamedTensors = {};
   beforeAll(async () => {
-    await selectBackend('native');
+    await selectBackend(NATIVE_BACKEND);
     weights = tensors(wildWeights(SMALL, 'generate', 0.35));
   });
 

@@ -2,11 +2,11 @@ import * as tf from '@tensorflow/tfjs';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { selectBackend } from '../../../src/policy/backends/select.ts';
 import { assign, assignAdd, Session } from '../../../src/policy/replay/session.ts';
-import { NATIVE } from '../backends/native.ts';
+import { NATIVE, NATIVE_BACKEND } from '../backends/native.ts';
 
 describe.skipIf(!NATIVE)('a session', () => {
   beforeAll(async () => {
-    await selectBackend('native');
+    await selectBackend(NATIVE_BACKEND);
   });
   let tensors = 0;
   beforeEach(() => {

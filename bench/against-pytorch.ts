@@ -1,0 +1,104 @@
+/**
+ * @module isogym's training step and decoding against PyTorch's, on the same Llama-family module, batch and two threads, in turns, so
+ * that a machine which is busy is busy for both. `node bench/against-pytorch.ts --python PYTHON [--size 0.4,6] [--rounds 3] [--seconds 2]`
+ *
+ * PYTHON is a Python that has torch. `--install FOLDER` makes one there, by venv and pip, and asks for nothing else.
+ */
+import { execFileSync } from 'node:child_process';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { BENCH_MODELS } from '../src/train/bench.ts';
+
+const { values } = parseArgs({
+  options: {
+    python: { type: 'string' },
+    install: { type: 'string' },
+    size: { type: 'string', default: '0.4' },
+    rounds: { type: 'string', default: '3' },
+    seconds: { type: 'string', default: '2' },
+    rows: { type: 'string', default: '16' },
+    length: { type: 'string', default: '128' },
+    decode: { type: 'string', default: '16,64,256' },
+    backend: { type: 'string', default: 'native' },
+  },
+});
+
+interface Figures {
+  readonly parameters: number;
+  readonly trainStepMs: number;
+  readonly decode: readonly { readonly rows: number; readonly msPerToken: number }[];
+}
+
+const ROOT = join(import.meta.dirname, '..');
+
+function python(): string {
+  if (values.install === undefined) return values.python ?? 'python3';
+  execFileSync('python3', ['-m', 'venv', values.install], { stdio: 'inherit' });
+  const installed = join(values.install, 'bin', 'python');
+  execFileSync(installed, ['-m', 'pip', 'install', '--quiet', 'torch', 'numpy'], { stdio: 'inherit' });
+  return installed;
+}
+
+function run(command: string, args: readonly string[]): string {
+  return execFileSync(command, args, { encoding: 'utf8', cwd: ROOT, stdio: ['ignore', 'pipe', 'ignore'] });
+}
+
+/** All that is measured, by name [ms]. */
+function named({ trainStepMs, decode }: Figures): Map<string, number> {
+  return new Map([
+    ['training step', trainStepMs],
+    ...decode.map(({ rows, msPerToken }) => [`token at ${rows} rows`, msPerToken] as const),
+  ]);
+}
+
+function median(values: readonly number[]): number {
+  return values.toSorted((a, b) => a - b)[values.length >> 1] ?? Number.NaN;
+}
+
+const interpreter = python();
+const sizes = values.size.split(',') as (keyof typeof BENCH_MODELS)[];
+const results: object[] = [];
+for (const size of sizes) {
+  const rounds = new Map<string, { torch: number[]; eager: number[]; replay: number[] }>();
+  let torch = '';
+  for (let round = 0; round < Number(values.rounds); round++) {
+    const theirs = JSON.parse(
+      run(interpreter, [
+        ...[join('bench', 'pytorch.py'), JSON.stringify(BENCH_MODELS[size])],
+        ...[values.rows, values.length, values.decode, values.seconds],
+      ]),
+    ) as Figures & { readonly torch: string };
+    torch = theirs.torch;
+    const ours = JSON.parse(
+      run(process.execPath, [
+        ...[join('bin', 'isogym.js'), 'bench', 'train', '--json', '--backend', values.backend, '--size', size],
+        ...['--rows', values.rows, '--length', values.length, '--decode', values.decode, '--seconds', values.seconds],
+      ]),
+    ) as { readonly results: readonly (Figures & { readonly mode: 'eager' | 'replay' })[] };
+    for (const [what, ms] of named(theirs)) {
+      const row = rounds.get(what) ?? { torch: [], eager: [], replay: [] };
+      rounds.set(what, row);
+      row.torch.push(ms);
+      for (const result of ours.results) row[result.mode].push(named(result).get(what) ?? Number.NaN);
+    }
+  }
+  for (const [what, { torch: theirs, eager, replay }] of rounds) {
+    const ratio = (mine: readonly number[]) => median(mine.map((ms, i) => ms / (theirs[i] ?? Number.NaN)));
+    const figures = {
+      size,
+      what,
+      torchMs: median(theirs),
+      eagerMs: median(eager),
+      replayMs: median(replay),
+      eagerRatio: ratio(eager),
+      replayRatio: ratio(replay),
+      replayOverEager: median(eager.map((ms, i) => ms / (replay[i] ?? Number.NaN))),
+    };
+    results.push(figures);
+    console.error(
+      `${size} M, ${what}: torch ${figures.torchMs.toFixed(2)} ms, eager ${figures.eagerMs.toFixed(2)}, replay ${figures.replayMs.toFixed(2)}; replay / torch ${figures.replayRatio.toFixed(2)}, eager / replay ${figures.replayOverEager.toFixed(2)}`,
+    );
+  }
+  console.error(`(torch ${torch}, ${values.rounds} rounds, medians; ratios are medians of the rounds')`);
+}
+console.log(JSON.stringify({ rounds: Number(values.rounds), results }));

@@ -1,0 +1,51 @@
+#!/usr/bin/env bash
+# All that only a GPU can show, in under ten minutes, on a box with an NVIDIA driver, g++, pip and this repository after `npm ci`:
+# the device, the conformance suite, replay against eager, figures at the bench sizes with utilisation, toy-lookup to its threshold.
+# Writes into bench/results/gpu-check/ and a folder of its own; nothing system-wide, and no setting of the GPU is touched.
+# WHEELS=DIR takes the wheels from a folder. SETUP=0 uses what is set up already. The last line is `N passed, N failed`.
+set -u
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+source .ci/checks.sh
+export PATH="$PWD/node_modules/.bin:$PATH"
+out=bench/results/gpu-check
+mkdir -p "$out"
+: "${BACKEND:=cuda}"
+
+# Each part has a time of its own, so that one which hangs takes nothing from the others.
+if [ "${SETUP:-1}" = 1 ]; then
+  export ISOGYM_HOME="$scratch/isogym"
+  step 'isogym setup cuda' timeout 300 isogym setup cuda --yes ${WHEELS:+--wheels "$WHEELS"}
+fi
+isogym doctor --json >"$out/doctor.json"
+step "auto takes $BACKEND" node -e '
+  const { auto, backends } = JSON.parse(fs.readFileSync(process.argv[1], "utf8"));
+  const found = backends.find(({ backend }) => backend === process.argv[2]);
+  console.log(auto, found.device ?? found.reason);
+  if (auto !== process.argv[2]) process.exit(1);
+' "$out/doctor.json" "$BACKEND"
+
+export ISOGYM_TEST_BACKEND="$BACKEND"
+# Without TF32, which keeps ten bits: the tolerances are those of float32.
+tests 'conformance, and replay against eager' env NVIDIA_TF32_OVERRIDE=0 timeout 200 vitest run \
+  test/policy/backends/native-conformance.test.ts test/policy/replay test/policy/generate/replayed.test.ts test/train/replayed-steps.test.ts
+
+# Utilisation is sampled while the bench runs; 0 % in most lines means that the GPU waits.
+if command -v nvidia-smi >/dev/null; then
+  nvidia-smi --query-gpu=utilization.gpu,memory.used,power.draw --format=csv,noheader,nounits -l 1 >"$out/utilisation.csv" &
+  sampler=$!
+fi
+bench_all() { timeout 150 isogym bench train --json --backend "$BACKEND" --size 0.4,6,30 --seconds 2 --decode 16,64,256 >"$out/bench.json"; }
+step 'bench train' bench_all
+if [ -n "${sampler:-}" ]; then kill "$sampler"; fi
+
+learns() {
+  timeout 180 isogym train --config toy-lookup.yaml --json backend="$BACKEND" "runs.dir=$scratch/runs" >"$out/toy-lookup.json" &&
+    node -e '
+      const { policies, wallSeconds } = JSON.parse(fs.readFileSync(process.argv[1], "utf8"));
+      const { mean } = policies.find(({ name }) => name === "trained").success;
+      console.log(`held-out success ${mean} after ${wallSeconds.toFixed(1)} s`);
+      if (mean < 0.95) process.exit(1);
+    ' "$out/toy-lookup.json"
+}
+step 'toy-lookup reaches 0.95' learns
+finish
