@@ -64,6 +64,15 @@ function trajectory(record: unknown, run: string): Trajectory {
       { hint: 'The run was made by another version of isogym: read it with that one.' },
     );
   }
+  const { id, taskId, prompt, steps, verdict } = record as Partial<Trajectory>;
+  const texts = [id, taskId, prompt].every((text) => typeof text === 'string');
+  if (!texts || !Array.isArray(steps) || !Array.isArray(verdict?.reasons)) {
+    throw new IsogymError(
+      'RECORD_BROKEN',
+      `${run}/trajectories.jsonl: expected whole episodes, found one that lacks some of id, taskId, prompt, steps and verdict`,
+      { hint: 'The file was changed by something other than isogym. Take the line out, or restore the file.' },
+    );
+  }
   return record as Trajectory;
 }
 

@@ -66,7 +66,7 @@ export async function* readJsonl(path: string, onTorn: (notice: string) => void)
   let rest: Buffer[] = [];
   let line = 0;
   let start = 0;
-  for await (const chunk of createReadStream(path) as AsyncIterable<Buffer>) {
+  for await (const chunk of chunksOf(path)) {
     let from = 0;
     for (let at = chunk.indexOf(NEWLINE); at >= 0; at = chunk.indexOf(NEWLINE, from)) {
       rest.push(chunk.subarray(from, at));
@@ -81,6 +81,17 @@ export async function* readJsonl(path: string, onTorn: (notice: string) => void)
   }
   if (rest.some((part) => part.length > 0)) {
     onTorn(`${path}:${line + 1}: the last line is torn and left out; the run was stopped while it wrote`);
+  }
+}
+
+async function* chunksOf(path: string): AsyncGenerator<Buffer> {
+  try {
+    yield* createReadStream(path) as AsyncIterable<Buffer>;
+  } catch (error) {
+    throw new IsogymError('RECORD_BROKEN', `${path}: expected a file of records, found ${messageOf(error)}`, {
+      cause: error,
+      hint: 'Restore the file, or move away what stands in its place.',
+    });
   }
 }
 

@@ -57,9 +57,21 @@ export function changesSince(then: Manifest, now: Manifest): readonly string[] {
   return changes;
 }
 
-/** @throws ZodError */
+/** @throws Error with what is wrong with the text, in one line */
 export function parseManifest(text: string): Manifest {
-  return manifestSchema.parse(JSON.parse(text));
+  const found: unknown = JSON.parse(text);
+  const result = manifestSchema.safeParse(found);
+  if (result.success) return result.data;
+  const format = (found as { readonly format?: unknown } | null)?.format;
+  throw new Error(
+    format === RUN_FORMAT
+      ? result.error.issues.map((issue) => `${issue.path.join('.')}: ${lowerFirst(issue.message)}`).join('; ')
+      : `of format ${RUN_FORMAT}, found ${format === undefined ? 'none' : JSON.stringify(format)}: another version of isogym may have made it`,
+  );
+}
+
+function lowerFirst(text: string): string {
+  return text.charAt(0).toLowerCase() + text.slice(1);
 }
 
 /** SHA-256, in hexadecimal. */

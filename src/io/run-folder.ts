@@ -9,16 +9,18 @@ import {
   readFileSync,
   renameSync,
   rmSync,
+  statSync,
   truncateSync,
   writeFileSync,
 } from 'node:fs';
-import { basename, join, resolve } from 'node:path';
+import { basename, dirname, join, resolve } from 'node:path';
 import { stringify } from 'yaml';
 import { IsogymError, inputError, messageOf } from '../records/errors.ts';
 import { nearest } from '../records/nearest.ts';
 import type { Config } from '../train/config.ts';
 import { JsonlWriter, readJsonl } from './jsonl.ts';
 import { type Manifest, parseManifest } from './manifest.ts';
+import { shownPath } from './paths.ts';
 
 /** The files of one record a line. */
 export const LOGS = ['metrics', 'trajectories', 'timings'] as const;
@@ -53,7 +55,16 @@ export class RunFolder {
     readonly config: Config;
     readonly manifest: Manifest;
   }): RunFolder {
-    mkdirSync(options.dir, { recursive: true });
+    const refuse = (path: string, error: unknown) =>
+      new IsogymError('RUN_FOLDER', `cannot make the run folder ${path}: ${messageOf(error)}`, {
+        cause: error,
+        hint: 'Name a folder that can be made and written to: runs.dir=…',
+      });
+    try {
+      makeFolders(resolve(options.dir));
+    } catch (error) {
+      throw refuse(resolve(options.dir, options.name), error);
+    }
     for (let number = 1; ; number++) {
       const name = number === 1 ? options.name : `${options.name}-${number}`;
       const path = resolve(options.dir, name);
@@ -61,15 +72,15 @@ export class RunFolder {
         mkdirSync(path);
       } catch (error) {
         if ((error as NodeJS.ErrnoException).code === 'EEXIST') continue;
-        throw new IsogymError('RUN_FOLDER', `cannot make the run folder ${path}: ${messageOf(error)}`, {
-          cause: error,
-        });
+        throw refuse(path, error);
       }
       const run = new RunFolder(path);
-      mkdirSync(join(path, 'checkpoints'));
-      mkdirSync(join(path, 'evaluations'));
+      try {
+        writeDurably(join(path, 'manifest.json'), `${JSON.stringify(options.manifest, null, 2)}\n`);
+      } catch (error) {
+        throw refuse(path, error);
+      }
       run.writeConfig(options.config);
-      run.write('manifest.json', `${JSON.stringify(options.manifest, null, 2)}\n`);
       return run;
     }
   }
@@ -109,18 +120,21 @@ export class RunFolder {
     } catch (error) {
       throw new IsogymError('RUN_BROKEN', `${file}: expected the manifest of a run: ${messageOf(error)}`, {
         cause: error,
+        hint: 'Restore the file: nothing else says what the run was.',
       });
     }
   }
 
   /** Appends one record to a log, as one write. */
   append(log: Log, record: unknown): void {
-    let writer = this.writers.get(log);
-    if (writer === undefined) {
-      writer = new JsonlWriter(this.logPath(log));
-      this.writers.set(log, writer);
-    }
-    writer.append(record);
+    this.writing(this.logPath(log), () => {
+      let writer = this.writers.get(log);
+      if (writer === undefined) {
+        writer = new JsonlWriter(this.logPath(log));
+        this.writers.set(log, writer);
+      }
+      writer.append(record);
+    });
   }
 
   logPath(log: Log): string {
@@ -137,9 +151,10 @@ export class RunFolder {
     this.close();
     for (const log of LOGS) {
       if (log === 'timings') continue;
-      for await (const { value, start } of readJsonl(this.logPath(log), () => undefined)) {
+      for await (const { value, line, start } of readJsonl(this.logPath(log), () => undefined)) {
+        if (typeof value !== 'object' || value === null) throw notARecord(`${this.logPath(log)}:${line}`, value);
         if (!isAfter(value)) continue;
-        truncateSync(this.logPath(log), start);
+        this.writing(this.logPath(log), () => truncateSync(this.logPath(log), start));
         break;
       }
     }
@@ -148,8 +163,30 @@ export class RunFolder {
   /** Writes a file of the run, whole or not at all. */
   write(file: string, content: string | Uint8Array): void {
     const path = join(this.path, file);
-    writeDurably(`${path}.tmp`, content);
-    renameSync(`${path}.tmp`, path);
+    this.writing(path, () => {
+      if (existsSync(this.path)) makeFolders(dirname(path));
+      writeDurably(`${path}.tmp`, content);
+      renameSync(`${path}.tmp`, path);
+    });
+  }
+
+  /** What cannot be written is told with its path, and what there is to go on with. */
+  private writing<T>(path: string, work: () => T): T {
+    try {
+      return work();
+    } catch (error) {
+      if (!existsSync(join(this.path, 'manifest.json'))) {
+        throw new IsogymError(
+          'RUN_GONE',
+          `expected the run folder ${this.path}, found that it was moved or removed while the run went on`,
+          { cause: error, hint: 'Where it was moved, go on with it there: isogym train --resume PATH' },
+        );
+      }
+      throw new IsogymError('RUN_WRITE', `cannot write ${path}: ${messageOf(error)}`, {
+        cause: error,
+        hint: `The latest checkpoint is whole. Once it can be written to: isogym train --resume ${shownPath(this.path)}`,
+      });
+    }
   }
 
   /**
@@ -157,7 +194,16 @@ export class RunFolder {
    * A kill at any moment leaves the one before or the new one.
    */
   saveCheckpoint(iteration: number, files: Readonly<Record<string, string | Uint8Array>>, keep: number): Checkpoint {
+    return this.writing(join(this.path, 'checkpoints'), () => this.replaceCheckpoint(iteration, files, keep));
+  }
+
+  private replaceCheckpoint(
+    iteration: number,
+    files: Readonly<Record<string, string | Uint8Array>>,
+    keep: number,
+  ): Checkpoint {
     const folder = join(this.path, 'checkpoints');
+    if (existsSync(this.path)) makeFolders(folder);
     const earlier = this.checkpoints().filter((checkpoint) => checkpoint.iteration === iteration);
     const number = String(iteration).padStart(6, '0');
     const path = join(folder, earlier.length === 0 ? number : `${number}-${1 + versionOf(earlier.at(-1)?.path ?? '')}`);
@@ -175,8 +221,11 @@ export class RunFolder {
 
   /** Oldest first. */
   checkpoints(): readonly Checkpoint[] {
-    return readdirSync(join(this.path, 'checkpoints'))
-      .filter((name) => /^\d+(-\d+)?$/.test(name))
+    const folder = join(this.path, 'checkpoints');
+    if (!existsSync(folder)) return [];
+    return readdirSync(folder, { withFileTypes: true })
+      .filter((entry) => entry.isDirectory() && /^\d+(-\d+)?$/.test(entry.name))
+      .map((entry) => entry.name)
       .map((name) => checkpointAt(Number.parseInt(name, 10), join(this.path, 'checkpoints', name)))
       .sort((a, b) => a.iteration - b.iteration || versionOf(a.path) - versionOf(b.path));
   }
@@ -187,7 +236,7 @@ export class RunFolder {
     if (latest === undefined) {
       throw new IsogymError('NO_CHECKPOINT', `${this.path}: expected a checkpoint, found none`, {
         exitCode: 2,
-        hint: 'The run was stopped before its first checkpoint: begin it anew with `isogym train --config RUN/config.yaml`.',
+        hint: `Begin it anew: isogym train --config ${shownPath(join(this.path, 'config.yaml'))}`,
       });
     }
     return latest;
@@ -197,6 +246,23 @@ export class RunFolder {
     for (const writer of this.writers.values()) writer.close();
     this.writers.clear();
   }
+}
+
+/** `mkdir -p`. Node's own goes round for ever where a file system refuses a new folder as /proc does. */
+function makeFolders(path: string): void {
+  const parent = dirname(path);
+  if (parent !== path && !existsSync(parent)) makeFolders(parent);
+  try {
+    mkdirSync(path);
+  } catch (error) {
+    if (!(existsSync(path) && statSync(path).isDirectory())) throw error;
+  }
+}
+
+function notARecord(where: string, value: unknown): Error {
+  return new IsogymError('RECORD_BROKEN', `${where}: expected a record, found ${JSON.stringify(value)}`, {
+    hint: 'The file was changed by something other than isogym. Take the line out, or restore the file.',
+  });
 }
 
 /** A checkpoint that was written again for the same iteration carries a number: `000040-2`. */

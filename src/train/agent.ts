@@ -1,5 +1,5 @@
 /** @module What is trained and how it acts: a model, and the policies made of its weights. The loop does not know which kind it has. */
-import type { Environment } from '../env/environment.ts';
+import type { Environment, TabularView } from '../env/environment.ts';
 import type { PolicySpec } from '../env/rollouts.ts';
 import { TransformerPolicy } from '../policy/generate.ts';
 import { actionGrammar } from '../policy/grammar/index.ts';
@@ -67,10 +67,19 @@ function tabularAgent(policy: Extract<Config['policy'], { kind: 'tabular' }>, en
       const table = (await weights.table?.data()) as Float32Array;
       return { kind: 'tabular', table, version, temperature, greedy: mode === 'greedy' };
     },
-    files: { describe: () => ({}), outward: (weights) => weights, inward: (file) => file },
+    files: { describe: () => ({}), outward: (weights) => weights, inward: (file) => tableOf(file, view) },
     recordings: () => 0,
     close: () => undefined,
   };
+}
+
+/** @throws Error where the file holds another table than the environment's view asks for */
+function tableOf(file: Weights, { states, actions }: TabularView): Weights {
+  const found = file.table === undefined ? 'none' : `[${file.table.shape.join(', ')}]`;
+  if (found !== `[${states}, ${actions.length}]`) {
+    throw new Error(`expected a table [${states}, ${actions.length}] of states and actions, found ${found}`);
+  }
+  return file;
 }
 
 function transformerAgent(

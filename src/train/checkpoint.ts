@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import type { Weights } from '../policy/model.ts';
 import { readSafetensors, writeSafetensors } from '../policy/safetensors.ts';
-import { IsogymError, messageOf } from '../records/errors.ts';
+import { IsogymError, inputError, messageOf } from '../records/errors.ts';
 import type { WeightFiles } from './agent.ts';
 import type { LearnerSnapshot } from './learner.ts';
 
@@ -54,12 +54,21 @@ export function encodeCheckpoint(
   };
 }
 
+/** Where weights or the optimizer's memory hold what is no number, e.g. `NaN in table`; null where they do not. */
+export function divergence({ weights, m, v }: Pick<LearnerSnapshot, 'weights' | 'm' | 'v'>): string | null {
+  for (const [name, { data }] of [weights, m, v].flatMap((tensors) => Object.entries(tensors))) {
+    const bad = data.find((x) => !Number.isFinite(x));
+    if (bad !== undefined) return `${bad} in ${name}`;
+  }
+  return null;
+}
+
 /**
- * @param read gives the content of a file of the checkpoint, or null where there is none
+ * @param checkpoint `read` gives the content of one of its files, or null where there is none
  * @throws CHECKPOINT_BROKEN; CHECKPOINT_OTHER_CONFIG where it was made under another config
  */
 export function decodeCheckpoint(
-  read: (file: string) => Buffer | null,
+  { path, read }: { readonly path: string; readonly read: (file: string) => Buffer | null },
   config: string,
   files: WeightFiles,
 ): { readonly snapshot: LearnerSnapshot; readonly position: Position } {
@@ -69,15 +78,12 @@ export function decodeCheckpoint(
     return content;
   };
   try {
-    const { phase, step, version, updates, config: madeUnder } = stateSchema.parse(JSON.parse(must(STATE).toString()));
+    const { phase, step, version, updates, config: madeUnder } = readState(must(STATE).toString());
     if (madeUnder !== config) {
-      throw new IsogymError(
+      throw inputError(
         'CHECKPOINT_OTHER_CONFIG',
-        'expected a checkpoint made under this config, found one made under another',
-        {
-          exitCode: 2,
-          hint: "Resume with the run's own config.yaml as it was written, or begin a new run.",
-        },
+        `${path}: expected a checkpoint made under this config, found one made under another`,
+        "Resume with the run's own config.yaml as it was written, or begin a new run.",
       );
     }
     const moments = readSafetensors(must(OPTIMIZER)).tensors;
@@ -90,13 +96,32 @@ export function decodeCheckpoint(
       version,
       reference: reference === null ? null : files.inward(readSafetensors(reference).tensors),
     };
+    for (const tensors of [snapshot.m, snapshot.v]) checkAlike(snapshot.weights, tensors);
+    const diverged = divergence(snapshot);
+    if (diverged !== null) throw new Error(`expected finite numbers, found ${diverged}`);
     return { snapshot, position: { phase, step } };
   } catch (error) {
     if (error instanceof IsogymError && error.code === 'CHECKPOINT_OTHER_CONFIG') throw error;
-    throw new IsogymError('CHECKPOINT_BROKEN', `the checkpoint cannot be read: ${messageOf(error)}`, {
+    throw new IsogymError('CHECKPOINT_BROKEN', `${path}: the checkpoint cannot be read: ${messageOf(error)}`, {
       cause: error,
-      hint: 'Delete its folder: the run then resumes from the checkpoint before it.',
+      hint: `Delete ${path}: the run then goes on from the checkpoint before it, where there is one.`,
     });
+  }
+}
+
+function readState(text: string): z.infer<typeof stateSchema> {
+  const result = stateSchema.safeParse(JSON.parse(text));
+  if (result.success) return result.data;
+  throw new Error(result.error.issues.map((issue) => `${STATE} ${issue.path.join('.')}: ${issue.message}`).join('; '));
+}
+
+/** The optimizer remembers each weight, in its shape, and nothing else. */
+function checkAlike(weights: Weights, memory: Weights): void {
+  const shapes = (tensors: Weights) =>
+    Object.entries(tensors).map(([name, { shape }]) => `${name} [${shape.join(', ')}]`);
+  const [wanted, found] = [shapes(weights).sort(), shapes(memory).sort()];
+  if (wanted.join() !== found.join()) {
+    throw new Error(`expected the optimizer to remember ${wanted.join(', ')}, found ${found.join(', ') || 'nothing'}`);
   }
 }
 

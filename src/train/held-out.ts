@@ -1,8 +1,10 @@
 /** @module A run's evaluations on the held-out tasks: made once, kept in the run folder, read from it afterwards. */
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { z } from 'zod';
 import type { PolicySpec } from '../env/rollouts.ts';
 import type { RunFolder } from '../io/run-folder.ts';
+import { IsogymError } from '../records/errors.ts';
 import type { Trajectory } from '../records/trajectory.ts';
 import type { Config } from './config.ts';
 import {
@@ -25,13 +27,22 @@ export interface Evaluated {
   readonly row: PolicyRow;
 }
 
+const evaluationSchema = z.object({
+  tasks: z.int(),
+  unusable: z.int(),
+  outcomes: z
+    .array(z.object({ taskId: z.string(), success: z.boolean(), return: z.number(), steps: z.int() }))
+    .readonly(),
+});
+
 /** What `evaluations/FILE.json` holds. */
-interface Kept {
+const keptSchema = z.object({
   /** Of the weights that the learner had then. */
-  readonly version: number;
-  readonly greedy: Evaluation;
-  readonly sampled: Evaluation;
-}
+  version: z.int(),
+  greedy: evaluationSchema,
+  sampled: evaluationSchema,
+});
+type Kept = Readonly<z.infer<typeof keptSchema>>;
 
 function fileOf(name: string): string {
   return join('evaluations', `${name}.json`);
@@ -44,9 +55,14 @@ export class HeldOut {
   readonly #folder: RunFolder;
   readonly #rig: OpenRig;
   readonly #learner: Learner;
-  readonly #config: Pick<Config, 'seed' | 'evaluation'>;
+  readonly #config: Pick<Config, 'seed' | 'evaluation' | 'warmStart'>;
 
-  constructor(folder: RunFolder, rig: OpenRig, learner: Learner, config: Pick<Config, 'seed' | 'evaluation'>) {
+  constructor(
+    folder: RunFolder,
+    rig: OpenRig,
+    learner: Learner,
+    config: Pick<Config, 'seed' | 'evaluation' | 'warmStart'>,
+  ) {
     this.#folder = folder;
     this.#rig = rig;
     this.#learner = learner;
@@ -62,6 +78,7 @@ export class HeldOut {
     const kept = this.#kept(file);
     // A run that goes on for longer than it was begun for has been evaluated as trained before.
     if (kept !== null && (name !== 'trained' || kept.version === this.#learner.version)) return this.#row(name, kept);
+    this.#checkWeights(name, file);
     const sampled = await this.#pass(name, file, 'sampled', signal);
     const greedy = ONE_MODE.includes(name) ? sampled : await this.#pass(name, file, 'greedy', signal);
     const made = { version: this.#learner.version, greedy, sampled };
@@ -71,7 +88,27 @@ export class HeldOut {
 
   #kept(file: string): Kept | null {
     const path = join(this.#folder.path, fileOf(file));
-    return existsSync(path) ? (JSON.parse(readFileSync(path, 'utf8')) as Kept) : null;
+    if (!existsSync(path)) return null;
+    try {
+      return keptSchema.parse(JSON.parse(readFileSync(path, 'utf8')));
+    } catch (cause) {
+      throw new IsogymError('RECORD_BROKEN', `${path}: expected what an evaluation came to, found something else`, {
+        cause,
+        hint: 'Restore the file, or begin a new run.',
+      });
+    }
+  }
+
+  /** Policies that are gone once learning goes on cannot be evaluated afterwards: those of now would stand under their names. */
+  #checkWeights(name: PolicyName, file: string): void {
+    const of: Partial<Record<PolicyName, number>> = { untrained: 0, 'warm-start': this.#config.warmStart?.steps ?? 0 };
+    const wanted = of[name];
+    if (wanted === undefined || wanted === this.#learner.version) return;
+    throw new IsogymError(
+      'RECORD_MISSING',
+      `${join(this.#folder.path, fileOf(file))}: expected what the evaluation of the ${name} policy came to, found nothing, and its weights are gone`,
+      { hint: 'Restore the file, or begin a new run.' },
+    );
   }
 
   #row(name: PolicyName, { greedy, sampled }: Kept): Evaluated {

@@ -4,11 +4,12 @@ import { now, stopwatch } from '../io/clock.ts';
 import { changesSince, configHash, createManifest, hashText, type Manifest } from '../io/manifest.ts';
 import { shownPath } from '../io/paths.ts';
 import { RunFolder } from '../io/run-folder.ts';
+import { lockRun } from '../io/run-lock.ts';
 import { type Backend, describeBackend, selectBackend } from '../policy/backends/select.ts';
-import { inputError } from '../records/errors.ts';
+import { IsogymError, inputError } from '../records/errors.ts';
 import { deriveSeed, generator } from '../records/random.ts';
 import type { Trajectory } from '../records/trajectory.ts';
-import { decodeCheckpoint, encodeCheckpoint, type Position } from './checkpoint.ts';
+import { decodeCheckpoint, divergence, encodeCheckpoint, type Position } from './checkpoint.ts';
 import type { Config } from './config.ts';
 import { pairedGain } from './evaluate.ts';
 import { type Evaluated, HeldOut } from './held-out.ts';
@@ -17,7 +18,7 @@ import { type Iteration, reinforce } from './loop.ts';
 import { type Reporter, SILENT } from './reporter.ts';
 import { type OpenRig, openRig, type Where } from './rig.ts';
 import type { Example, Interruption, Summary } from './summary.ts';
-import { demonstrate, warmStart } from './warm-start.ts';
+import { checkScripts, demonstrate, warmStart } from './warm-start.ts';
 
 export interface TrainOptions {
   /** As `loadConfig` gives it. */
@@ -41,16 +42,29 @@ export type TrainOutcome =
 /** Trains as the config says, from the start or from where `resume` was stopped. @throws whatever is wrong with config, modules, backend or records */
 export async function train(options: TrainOptions): Promise<TrainOutcome> {
   const watch = stopwatch();
+  const { resume } = options;
+  if (resume === undefined) return work(options, watch);
+  const lock = await lockRun(RunFolder.open(resume, process.cwd()).path);
+  try {
+    return await work(options, watch);
+  } finally {
+    lock.release();
+  }
+}
+
+async function work(options: TrainOptions, watch: { seconds(): number }): Promise<TrainOutcome> {
   const { config, reporter = SILENT } = options;
   const backend = await selectBackend(config.backend);
   reporter.note(describeBackend(backend));
   const rig = await openRig(config, options.where);
   try {
     const run = await Run.open(options, backend, rig);
+    const lock = options.resume === undefined ? await lockRun(run.path) : undefined;
     try {
       return await run.train(backend, watch);
     } finally {
       run.close();
+      lock?.release();
     }
   } finally {
     await rig.close();
@@ -79,7 +93,8 @@ class Run {
   }
 
   static async open(options: TrainOptions, { name, device }: Backend, rig: OpenRig): Promise<Run> {
-    const { config, resume, command = 'train()' } = options;
+    const { config, resume, command = 'train()', where } = options;
+    if (config.warmStart !== undefined) checkScripts(config.warmStart, Object.keys(rig.environment.scripts), where);
     const modules = {
       environment: hashText(await bundle(rig.environment.world)),
       verifier: hashText(await bundle(rig.verifier.source)),
@@ -104,11 +119,7 @@ class Run {
   static async #resume(options: TrainOptions, rig: OpenRig, manifest: Manifest, path: string): Promise<Run> {
     const { config, reporter = SILENT } = options;
     const folder = RunFolder.open(path, process.cwd());
-    const { snapshot, position } = decodeCheckpoint(
-      folder.latestCheckpoint().read,
-      configHash(config),
-      rig.agent.files,
-    );
+    const { snapshot, position } = decodeCheckpoint(folder.latestCheckpoint(), configHash(config), rig.agent.files);
     if (position.phase === 'train' && position.step > config.iterations) {
       throw inputError(
         'RESUME_ITERATIONS',
@@ -123,6 +134,10 @@ class Run {
       reporter.note(`not to the bytes that it would have come to: ${change}`);
     }
     return new Run(options, rig, folder, learnerFor(rig.agent, config, snapshot), position);
+  }
+
+  get path(): string {
+    return this.#folder.path;
   }
 
   close(): void {
@@ -157,11 +172,10 @@ class Run {
   /** Supervised steps from where the run stands; nothing where they are done. */
   async #warmStart(config: NonNullable<Config['warmStart']>): Promise<void> {
     if (this.#position.phase !== 'warm-start') return;
-    const { agent, environment, tasks } = this.#rig;
+    const { agent, tasks } = this.#rig;
     const seed = String(this.#config.seed);
     const signal = this.#signal;
-    const scripts = Object.keys(environment.scripts);
-    const demonstrations = await demonstrate(config, this.#rig, tasks.train, scripts, seed, signal);
+    const demonstrations = await demonstrate(config, this.#rig, tasks.train, seed, signal);
     const learner = this.#learner;
     const from = this.#position.step;
     await warmStart({
@@ -238,8 +252,8 @@ class Run {
 
   /** A batch that could not be learnt from, beside the weights before it: what it takes to see the failure again. */
   async #keepFailure(trajectories: readonly Trajectory[]): Promise<void> {
-    await this.#checkpoint();
     this.#folder.write('failed-batch.jsonl', trajectories.map((t) => `${JSON.stringify(t)}\n`).join(''));
+    await this.#checkpoint();
     const path = shownPath(this.#folder.path);
     this.#reporter.note(
       `The iteration failed. Its batch is kept in ${path}/failed-batch.jsonl, the weights before it in the latest checkpoint.`,
@@ -249,6 +263,12 @@ class Run {
   async #checkpoint(): Promise<void> {
     const { phase, step } = this.#position;
     const snapshot = await this.#learner.snapshot();
+    const diverged = divergence(snapshot);
+    if (diverged !== null) {
+      throw new IsogymError('WEIGHTS_DIVERGED', `after ${phase} ${step}: expected finite weights, found ${diverged}`, {
+        hint: 'Lower the learning rate and begin anew. The checkpoint before is kept as it was.',
+      });
+    }
     const files = encodeCheckpoint(snapshot, this.#position, configHash(this.#config), this.#rig.agent.files);
     this.#folder.saveCheckpoint(phase === 'train' ? step : 0, files, this.#config.checkpoint.keep);
   }

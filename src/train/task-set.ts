@@ -1,7 +1,7 @@
 /** @module The task set: which tasks are trained on, which are held out, and in which order they come. */
 import { createHash } from 'node:crypto';
 import type { Environment } from '../env/environment.ts';
-import { inputError } from '../records/errors.ts';
+import { inputError, messageOf } from '../records/errors.ts';
 import { deriveSeed, generator, shuffled } from '../records/random.ts';
 import type { Task } from '../records/task.ts';
 
@@ -18,7 +18,7 @@ export function splitKey(id: string): number {
 /**
  * Takes the environment's tasks 0, 1, 2, … and sorts each by the hash of its id until both sides are full.
  * @param sizes how many tasks each side has; the share held out is heldOut / (train + heldOut)
- * @throws DUPLICATE_TASK where two of them have one id: both would be one task, and a finite set would be gone through for ever
+ * @throws TASK_BROKEN where one has no id or prompt; DUPLICATE_TASK where two of them have one id: both would be one task, and a finite set would be gone through for ever
  */
 export function buildTaskSet<Options>(
   environment: Environment<Options>,
@@ -31,7 +31,7 @@ export function buildTaskSet<Options>(
   const heldOut: Task[] = [];
   const seen = new Map<string, number>();
   for (let index = 0; train.length < sizes.train || heldOut.length < sizes.heldOut; index++) {
-    const task = environment.task(seed, index, options);
+    const task = taskOf(environment, seed, index, options);
     const before = seen.get(task.id);
     if (before !== undefined) {
       throw inputError(
@@ -45,6 +45,27 @@ export function buildTaskSet<Options>(
     if (side.length < size) side.push(task);
   }
   return { train, heldOut };
+}
+
+function taskOf<Options>(environment: Environment<Options>, seed: string, index: number, options: Options): Task {
+  const refuse = (problem: string) =>
+    inputError(
+      'TASK_BROKEN',
+      `environment ${environment.name}: ${problem}`,
+      "Look at the environment's `task` function.",
+    );
+  let task: Task;
+  try {
+    task = environment.task(seed, index, options);
+  } catch (error) {
+    throw refuse(`expected task ${index}, found that task() throws: ${messageOf(error)}`);
+  }
+  for (const key of ['id', 'prompt'] as const) {
+    const value: unknown = (task as Partial<Task> | null | undefined)?.[key];
+    if (typeof value !== 'string')
+      throw refuse(`expected a text as the ${key} of task ${index}, found ${typeof value}`);
+  }
+  return task;
 }
 
 /**

@@ -1,4 +1,5 @@
 /** @module The warm start: scripted demonstrations of mixed quality, then supervised steps on them. It teaches the tokens and not the behaviour. */
+
 import { inputError } from '../records/errors.ts';
 import { nearest } from '../records/nearest.ts';
 import { deriveSeed, generator, shuffled } from '../records/random.ts';
@@ -9,6 +10,7 @@ import { packBatch } from './batch.ts';
 import { collect, groupRequests, type Rig } from './collect.ts';
 import type { Config } from './config.ts';
 import type { Learner, UpdateStatistics } from './learner.ts';
+import type { Where } from './rig.ts';
 import { learningRate } from './schedule.ts';
 import { drawOfStep } from './task-set.ts';
 
@@ -17,20 +19,15 @@ type WarmStart = NonNullable<Config['warmStart']>;
 /**
  * `demonstrations` episodes, each script its share of them (rounded down, the last script taking the rest), on tasks drawn without
  * replacement until all have been drawn. They are run in the sandbox and judged like any other episode.
- * @throws UNKNOWN_SCRIPT
  */
 export async function demonstrate(
   warmStart: WarmStart,
   rig: Rig,
   tasks: readonly Task[],
-  scripts: readonly string[],
   seed: string,
   signal?: AbortSignal,
 ): Promise<readonly Trajectory[]> {
-  const names = Object.keys(warmStart.mixture);
-  for (const name of names) {
-    if (!scripts.includes(name)) throw unknownScript(name, scripts);
-  }
+  const names = Object.keys(warmStart.mixture).filter((name) => warmStart.mixture[name] !== 0);
   const drawn = drawOfStep(tasks, deriveSeed(seed, 'demonstrations'), 0, warmStart.demonstrations);
   const requests = groupRequests(drawn, 1, deriveSeed(seed, 'demonstrations'), 0);
   const out: Trajectory[] = [];
@@ -42,6 +39,20 @@ export async function demonstrate(
     from = to;
   }
   return shuffled(out, generator(deriveSeed(seed, 'demonstrations', 'order')));
+}
+
+/** Whether the environment has every script of the mixture. @throws UNKNOWN_SCRIPT */
+export function checkScripts({ mixture }: WarmStart, scripts: readonly string[], where?: Where): void {
+  const unknown = Object.keys(mixture).filter((name) => !scripts.includes(name));
+  if (unknown.length === 0) return;
+  const expected = scripts.length === 0 ? 'no script, as the environment has none' : `one of ${scripts.join(', ')}`;
+  const lines = unknown.map((name) => {
+    const place = where?.(['warmStart', 'mixture', name], 'key');
+    const near = nearest(name, scripts);
+    const guess = near === undefined ? '' : ` (did you mean ${near}?)`;
+    return `${place === undefined ? '' : `${place} `}warmStart.mixture.${name}: expected ${expected}, found ${name}${guess}`;
+  });
+  throw inputError('UNKNOWN_SCRIPT', lines.join('\n'), "The environment's own module declares its scripts.");
 }
 
 export interface WarmStartOptions {
@@ -68,12 +79,4 @@ export async function warmStart(options: WarmStartOptions): Promise<void> {
     const batch = packBatch({ trajectories, advantages: 'supervised', denominator: 'tokens', ...agent.packing });
     commit(step, await learner.supervise(batch, learningRate(step, schedule)));
   }
-}
-
-function unknownScript(name: string, scripts: readonly string[]): Error {
-  const near = nearest(name, scripts);
-  return inputError(
-    'UNKNOWN_SCRIPT',
-    `warmStart.mixture: expected scripts of the environment (${scripts.join(', ')}), found ${name}${near ? ` (did you mean ${near}?)` : ''}`,
-  );
 }

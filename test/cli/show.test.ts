@@ -169,3 +169,18 @@ test('records of another format are refused', () => {
   expect(code).toBe(1);
   expect(JSON.parse(stdout).error).toMatchObject({ code: 'RECORD_BROKEN' });
 });
+
+test('a record that lacks what an episode has is refused, not printed', () => {
+  const { path } = RunFolder.create({
+    dir: join(cwd, 'runs'),
+    name: 'partial',
+    config: someConfig,
+    manifest: manifestOf(someConfig),
+  });
+  appendFileSync(join(path, 'trajectories.jsonl'), `${JSON.stringify({ format: TRAJECTORY_FORMAT, id: 'a' })}\n`);
+  for (const flags of [[], ['--json']]) {
+    const { code, stderr } = isogym(cwd, 'show', 'partial', ...flags);
+    expect(code).toBe(1);
+    expect(stderr).toContain('expected whole episodes');
+  }
+});

@@ -147,3 +147,15 @@ test('a file of the run is written whole', () => {
   expect(readFileSync(join(run.path, 'summary.json'), 'utf8')).toBe('22');
   expect(existsSync(join(run.path, 'summary.json.tmp'))).toBe(false);
 });
+
+test('a folder that cannot be made is told with its path, whatever refuses it', () => {
+  writeFileSync(join(dir, 'file'), 'x');
+  const refused = [join(dir, 'file'), join(dir, 'file', 'x'), `${dir}/${'x'.repeat(300)}`];
+  // Here Node's own `mkdir -p` goes round for ever.
+  if (process.platform === 'linux') refused.push('/proc/isogym/x');
+  for (const runs of refused) {
+    const make = () =>
+      RunFolder.create({ dir: runs, name: 'job', config: someConfig, manifest: manifestOf(someConfig) });
+    expect(make).toThrow(`cannot make the run folder ${join(runs, 'job')}: `);
+  }
+});

@@ -37,14 +37,18 @@ export async function trainShipped(
 }
 
 /** Goes on with a run. */
-export async function resume(path: string, overrides: readonly string[] = []): Promise<TrainOutcome> {
+export async function resume(
+  path: string,
+  overrides: readonly string[] = [],
+  onProgress: (phase: string) => void = () => undefined,
+): Promise<TrainOutcome> {
   const { config, where } = loadConfig({ file: join(path, 'config.yaml'), overrides, cwd: path });
   return train({
     config,
     where,
     command: 'test',
     signal: new AbortController().signal,
-    reporter: SILENT,
+    reporter: { ...SILENT, progress: ({ phase }) => onProgress(phase) },
     resume: path,
   });
 }

@@ -31,6 +31,25 @@ describe('buildTaskSet', () => {
   });
 });
 
+describe('a task that is none', () => {
+  it.each([
+    [
+      'throws',
+      () => {
+        throw new Error('boom');
+      },
+      'expected task 0, found that task() throws: boom',
+    ],
+    ['is nothing', () => undefined, 'expected a text as the id of task 0, found undefined'],
+    ['is a promise', async () => ({ id: 'x', prompt: '' }), 'expected a text as the id of task 0, found undefined'],
+    ['has a number as its id', () => ({ id: 3, prompt: '' }), 'expected a text as the id of task 0, found number'],
+    ['has no prompt', () => ({ id: 'x' }), 'expected a text as the prompt of task 0, found undefined'],
+  ])('is told by its number: one that %s', (_, task, message) => {
+    const broken = { ...toyLookup, task: task as unknown as typeof toyLookup.task };
+    expect(() => buildTaskSet(broken, OPTIONS, { train: 4, heldOut: 1, seed: 0 })).toThrow(message);
+  });
+});
+
 describe('drawOfStep', () => {
   it('goes through all items once in every pass, in a new order, and a step needs no other step', () => {
     const items = [0, 1, 2, 3, 4, 5];

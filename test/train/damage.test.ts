@@ -1,0 +1,184 @@
+import { appendFileSync, cpSync, mkdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { beforeAll, expect, test } from 'vitest';
+import { evaluateRun } from '../../src/train/evaluate-run.ts';
+import { SILENT } from '../../src/train/reporter.ts';
+import { freshFolder, resume, SMALL_TABULAR, textOf, trainShipped } from './runs.ts';
+
+let sound: string;
+beforeAll(async () => {
+  sound = (await trainShipped('toy-lookup-tabular.yaml', [...SMALL_TABULAR, 'iterations=4', 'workers=1'])).path;
+}, 120_000);
+
+function damaged(damage: (run: string) => void): string {
+  const run = join(freshFolder(), 'run');
+  cpSync(sound, run, { recursive: true });
+  damage(run);
+  return run;
+}
+
+const latest = (run: string, file: string) => join(run, 'checkpoints/000004', file);
+const replaceIn = (file: string, from: string, to: string) => {
+  const text = readFileSync(file, 'latin1');
+  expect(text).toContain(from);
+  writeFileSync(file, text.replaceAll(from, to), 'latin1');
+};
+/** Overwrites the last four bytes: the last number. */
+const spoil = (file: string) => {
+  const bytes = readFileSync(file);
+  bytes.writeFloatLE(Number.NaN, bytes.length - 4);
+  writeFileSync(file, bytes);
+};
+
+test.each<[string, string, RegExp, (run: string) => void]>([
+  [
+    'a manifest of another format',
+    'RUN_BROKEN',
+    /of format isogym.run\/1, found "x"/,
+    (r) => writeFileSync(join(r, 'manifest.json'), '{"format":"x"}'),
+  ],
+  [
+    'a manifest that lacks keys',
+    'RUN_BROKEN',
+    /seed: /,
+    (r) => writeFileSync(join(r, 'manifest.json'), '{"format":"isogym.run/1"}'),
+  ],
+  ['an empty manifest', 'RUN_BROKEN', /manifest.json/, (r) => writeFileSync(join(r, 'manifest.json'), '')],
+  ['no config', 'CONFIG_NOT_FOUND', /config.yaml/, (r) => rmSync(join(r, 'config.yaml'))],
+  ['no checkpoint', 'NO_CHECKPOINT', /run/, (r) => rmSync(join(r, 'checkpoints'), { recursive: true })],
+  [
+    'a checkpoint without a file',
+    'CHECKPOINT_BROKEN',
+    /000004: .*state.json is missing/,
+    (r) => rmSync(latest(r, 'state.json')),
+  ],
+  [
+    'a torn checkpoint',
+    'CHECKPOINT_BROKEN',
+    /000004: .*sound safetensors/,
+    (r) => truncateSync(latest(r, 'model.safetensors'), 50),
+  ],
+  [
+    'a state that is none',
+    'CHECKPOINT_BROKEN',
+    /000004: .*state.json phase/,
+    (r) => replaceIn(latest(r, 'state.json'), '"train"', '"traim"'),
+  ],
+  [
+    'weights under other names',
+    'CHECKPOINT_BROKEN',
+    /000004: .*expected a table/,
+    (r) => replaceIn(latest(r, 'model.safetensors'), '"table"', '"tabel"'),
+  ],
+  [
+    'an optimizer of other weights',
+    'CHECKPOINT_BROKEN',
+    /000004: .*remember table/,
+    (r) => replaceIn(latest(r, 'optimizer.safetensors'), '"m.table"', '"m.tabel"'),
+  ],
+  [
+    'weights that are no numbers',
+    'CHECKPOINT_BROKEN',
+    /000004: .*found NaN in table/,
+    (r) => spoil(latest(r, 'model.safetensors')),
+  ],
+  [
+    'a record that is none',
+    'RECORD_BROKEN',
+    /trajectories.jsonl:\d+: expected a record, found null/,
+    (r) => appendFileSync(join(r, 'trajectories.jsonl'), 'null\n'),
+  ],
+  [
+    'a folder where a log should be',
+    'RECORD_BROKEN',
+    /metrics.jsonl/,
+    (r) => {
+      rmSync(join(r, 'metrics.jsonl'));
+      mkdirSync(join(r, 'metrics.jsonl'));
+    },
+  ],
+  [
+    'an evaluation that is none',
+    'RECORD_BROKEN',
+    /random.json/,
+    (r) => writeFileSync(join(r, 'evaluations/random.json'), '{}'),
+  ],
+  [
+    'no evaluation of weights that are gone',
+    'RECORD_MISSING',
+    /untrained.json/,
+    (r) => rmSync(join(r, 'evaluations'), { recursive: true }),
+  ],
+])('a run with %s is not gone on with: %s, at its path', async (_, code, message, damage) => {
+  const run = damaged(damage);
+  await expect(resume(run, ['iterations=5', 'workers=1'])).rejects.toMatchObject({
+    code,
+    message: expect.stringMatching(message),
+    hint: expect.any(String),
+  });
+});
+
+test('what can be made again is made again', async () => {
+  const run = damaged((r) => {
+    for (const file of ['random.json', 'oracle.json', 'trained.json', 'trained.greedy.jsonl']) {
+      rmSync(join(r, 'evaluations', file));
+    }
+    rmSync(join(r, 'summary.json'));
+    mkdirSync(join(r, 'checkpoints/000004.tmp'));
+    writeFileSync(join(r, 'checkpoints/notes'), 'x');
+    writeFileSync(join(r, 'checkpoints/000099'), 'a file, not a checkpoint');
+  });
+  expect((await resume(run, ['workers=1'])).interrupted).toBe(false);
+  for (const file of ['random.sampled', 'trained.greedy', 'oracle.sampled']) {
+    expect(textOf(run, `evaluations/${file}.jsonl`)).toBe(textOf(sound, `evaluations/${file}.jsonl`));
+  }
+});
+
+test('a run is resumed by one process at a time, and evaluated meanwhile', async () => {
+  const run = damaged(() => undefined);
+  const first = resume(run, ['iterations=8', 'workers=1']);
+  await expect(resume(run, ['iterations=8', 'workers=1'])).rejects.toMatchObject({ code: 'RUN_IN_USE' });
+  await evaluateRun({ run, signal: new AbortController().signal, reporter: SILENT });
+  expect((await first).interrupted).toBe(false);
+});
+
+test('weights that diverge end the run, and the last sound checkpoint is left as it was', async () => {
+  const run = damaged(() => undefined);
+  const spoilt = trainShipped('toy-lookup-tabular.yaml', [
+    ...SMALL_TABULAR,
+    'workers=1',
+    'iterations=1',
+    'optimizer.learningRate=1e308',
+  ]);
+  await expect(spoilt).rejects.toMatchObject({
+    code: 'WEIGHTS_DIVERGED',
+    message: expect.stringMatching(/in (m\.|v\.)?table/),
+  });
+  expect(readFileSync(latest(run, 'state.json')).equals(readFileSync(latest(sound, 'state.json')))).toBe(true);
+});
+
+test('a run whose folder is moved away while it goes on says so, and makes no other in its place', async () => {
+  const run = damaged(() => undefined);
+  const config = readFileSync(join(run, 'config.yaml'), 'utf8').replace(/^iterations: .*/m, 'iterations: 6');
+  writeFileSync(join(run, 'config.yaml'), config);
+  const gone = resume(run, ['workers=1', 'checkpoint.every=1'], (phase) => {
+    if (phase === 'train') rmSync(run, { recursive: true, force: true });
+  });
+  await expect(gone).rejects.toMatchObject({ code: 'RUN_GONE' });
+  expect(() => readFileSync(join(run, 'config.yaml'))).toThrow('ENOENT');
+});
+
+test('a mixture is refused before anything is made, with every script that the environment has not', async () => {
+  const wrong = trainShipped('toy-lookup.yaml', [
+    'warmStart.mixture={oracel: 0.5, immediat: 0.5}',
+    'workers=1',
+    `name=x`,
+  ]);
+  await expect(wrong).rejects.toMatchObject({
+    code: 'UNKNOWN_SCRIPT',
+    message: [
+      'argument 1 warmStart.mixture.oracel: expected one of oracle, skip, immediate, found oracel (did you mean oracle?)',
+      'argument 1 warmStart.mixture.immediat: expected one of oracle, skip, immediate, found immediat (did you mean immediate?)',
+    ].join('\n'),
+  });
+});
