@@ -14,9 +14,9 @@ mkdir -p "$out"
 # Each part has a time of its own, so that one which hangs takes nothing from the others.
 if [ "${SETUP:-1}" = 1 ]; then
   export ISOGYM_HOME="$scratch/isogym"
-  step 'isogym setup cuda' timeout 300 isogym setup cuda --yes ${WHEELS:+--wheels "$WHEELS"}
+  step 'isogym setup cuda' timeout 300 npx --no-install isogym setup cuda --yes ${WHEELS:+--wheels "$WHEELS"}
 fi
-isogym doctor --json >"$out/doctor.json"
+npx --no-install isogym doctor --json >"$out/doctor.json"
 step "auto takes $BACKEND" node -e '
   const { auto, backends } = JSON.parse(fs.readFileSync(process.argv[1], "utf8"));
   const found = backends.find(({ backend }) => backend === process.argv[2]);
@@ -34,12 +34,12 @@ if command -v nvidia-smi >/dev/null; then
   nvidia-smi --query-gpu=utilization.gpu,memory.used,power.draw --format=csv,noheader,nounits -l 1 >"$out/utilisation.csv" &
   sampler=$!
 fi
-bench_all() { timeout 150 isogym bench train --json --backend "$BACKEND" --size 0.4,6,30 --seconds 2 --decode 16,64,256 >"$out/bench.json"; }
+bench_all() { timeout 150 npx --no-install isogym bench train --json --backend "$BACKEND" --size 0.4,6,30 --seconds 2 --decode 16,64,256 >"$out/bench.json"; }
 step 'bench train' bench_all
 if [ -n "${sampler:-}" ]; then kill "$sampler"; fi
 
 learns() {
-  timeout 180 isogym train --config toy-lookup.yaml --json backend="$BACKEND" "runs.dir=$scratch/runs" >"$out/toy-lookup.json" &&
+  timeout 180 npx --no-install isogym train --config toy-lookup.yaml --json backend="$BACKEND" "runs.dir=$scratch/runs" >"$out/toy-lookup.json" &&
     node -e '
       const { policies, wallSeconds } = JSON.parse(fs.readFileSync(process.argv[1], "utf8"));
       const { mean } = policies.find(({ name }) => name === "trained").success;
