@@ -127,6 +127,13 @@ class Run {
         `isogym train --resume ${shownPath(folder.path)} iterations=${position.step}`,
       );
     }
+    if (position.phase === 'train' && position.step === config.iterations && folder.has('summary.json')) {
+      throw inputError(
+        'RUN_FINISHED',
+        `expected a run that was stopped, found one that has come to its end: ${position.step} iterations`,
+        `To go on for longer: isogym train --resume ${shownPath(folder.path)} iterations=${2 * position.step}`,
+      );
+    }
     await folder.truncate((record) => isAfter(record, position));
     folder.writeConfig(config);
     reporter.note(`run ${shownPath(folder.path)}, resumed at ${position.phase} ${position.step}`);
@@ -227,6 +234,7 @@ class Run {
       rolloutSeconds: seconds(marks.start, marks.collected),
       updateSeconds: seconds(marks.collected, marks.end),
       rolloutsPerSecond,
+      recordings: this.#learner.recordings + this.#rig.agent.recordings(),
     });
     const done = iteration + 1;
     this.#position = { phase: 'train', step: done };
