@@ -2,6 +2,7 @@
 import { InvalidArgumentError } from 'commander';
 import { reporterTo } from '../io/progress.ts';
 import { interruptible } from '../io/signals.ts';
+import { messageOf } from '../records/errors.ts';
 import type { Reporter } from '../train/reporter.ts';
 import { INTERRUPTED } from './failure.ts';
 import { printJson } from './output.ts';
@@ -30,6 +31,12 @@ export async function runLong(json: boolean, work: (command: LongCommand) => Pro
     if (json) printJson(outcome.summary);
     else if (outcome.text !== null) process.stdout.write(`\n${outcome.text}\n`);
     if (outcome.interrupted) process.exitCode = INTERRUPTED;
+  } catch (error) {
+    if (!interruption.signal.aborted) throw error;
+    // Ctrl-C goes to every process of the terminal's group: what was being started may die of it before anything could be kept.
+    reporter.note(`Interrupted before there was anything to go on from: ${messageOf(error)}`);
+    if (json) printJson({ interrupted: true });
+    process.exitCode = INTERRUPTED;
   } finally {
     reporter.end();
     interruption.release();

@@ -160,6 +160,10 @@ export class RunFolder {
     }
   }
 
+  has(file: string): boolean {
+    return existsSync(join(this.path, file));
+  }
+
   /** Writes a file of the run, whole or not at all. */
   write(file: string, content: string | Uint8Array): void {
     const path = join(this.path, file);

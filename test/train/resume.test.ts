@@ -116,6 +116,9 @@ test('a run that had ended goes on for longer and is evaluated anew', async () =
   const { path } = await trainShipped('toy-lookup-tabular.yaml', [...overrides, 'iterations=4']);
   await resume(path, ['iterations=20']);
   expectSameRun(path, whole);
+  const summary = textOf(path, 'summary.json');
+  await expect(resume(path)).rejects.toMatchObject({ code: 'RUN_FINISHED', exitCode: 2 });
+  expect(textOf(path, 'summary.json')).toBe(summary);
   await expect(resume(path, ['iterations=4'])).rejects.toMatchObject({ code: 'RESUME_ITERATIONS', exitCode: 2 });
 }, 60_000);
 
