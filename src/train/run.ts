@@ -157,6 +157,8 @@ class Run {
     const signal = this.#signal;
     try {
       const random = await this.#heldOut.evaluate('random', signal);
+      // Before anything is learnt: a task set that its own oracle cannot be judged on is not worth the hours.
+      const oracle = 'oracle' in this.#rig.environment.scripts ? [await this.#heldOut.evaluate('oracle', signal)] : [];
       const untrained = await this.#heldOut.evaluate('untrained', signal);
       let before = untrained;
       if (config.warmStart !== undefined) {
@@ -165,7 +167,6 @@ class Run {
       }
       await this.#reinforce();
       const trained = await this.#heldOut.evaluate('trained', signal);
-      const oracle = 'oracle' in this.#rig.environment.scripts ? [await this.#heldOut.evaluate('oracle', signal)] : [];
       const rows = [random, ...new Set([untrained, before]), trained, ...oracle];
       const summary = this.#summary(backend, rows, before, trained, watch.seconds());
       this.#folder.write('summary.json', `${JSON.stringify(summary, null, 2)}\n`);

@@ -182,3 +182,18 @@ test('a mixture is refused before anything is made, with every script that the e
     ].join('\n'),
   });
 });
+
+test('an oracle that fails is told before anything is learnt', async () => {
+  const dir = freshFolder();
+  const toy = new URL('../../src/env/toy-lookup/index.ts', import.meta.url).href;
+  const broken = "scripts: { ...toy.scripts, oracle: () => { throw new Error('no answer'); } }";
+  writeFileSync(join(dir, 'environment.ts'), `import toy from '${toy}';\nexport default { ...toy, ${broken} };\n`);
+  const lines: string[] = [];
+  const run = trainShipped(
+    'toy-lookup-tabular.yaml',
+    [...SMALL_TABULAR, 'workers=1', `environment.module=${join(dir, 'environment.ts')}`],
+    { onProgress: (phase) => lines.push(phase) },
+  );
+  await expect(run).rejects.toMatchObject({ message: expect.stringContaining('no answer') });
+  expect(lines).not.toContain('train');
+});
