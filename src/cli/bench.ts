@@ -1,10 +1,13 @@
 /** @module `isogym bench`: what this machine does, in figures that can be compared. */
 import { Command, InvalidArgumentError } from 'commander';
 import type { BackendName } from '../policy/backends/backend.ts';
+import { inputError } from '../records/errors.ts';
 import type { BenchMode, BenchResult } from '../train/bench.ts';
 import { JSON_OPTION, type LongCommand, type Outcome, runLong } from './session.ts';
 
 const SIZES = ['0.4', '6', '30'] as const;
+/** Rows, and tokens of a row: more is a slip of the finger, and no machine holds it. */
+const MAX_COUNT = 65_536;
 const BACKENDS = ['auto', 'cuda', 'native', 'webgpu', 'wasm', 'cpu'] as const;
 
 interface Flags {
@@ -34,7 +37,7 @@ export function benchCommand(): Command {
       .option('--rows <n>', 'rows of a training step', whole, 16)
       .option('--length <n>', 'tokens of a row', whole, 128)
       .option('--decode <rows>', 'rows to decode, by comma', listOf(whole), [16, 64, 256])
-      .option('--seconds <n>', 'for each figure, at least three passes', Number, 3)
+      .option('--seconds <n>', 'for each figure, at least three passes', seconds, 3)
       .option(...JSON_OPTION)
       .action((flags: Flags) => runLong(flags.json === true, (run) => benchTrain(flags, run))),
   );
@@ -50,6 +53,11 @@ async function benchTrain(flags: Flags, { reporter, signal }: LongCommand): Prom
   const { table } = await import('../io/table.ts');
   const backend = await selectBackend(flags.backend);
   reporter.note(describeBackend(backend));
+  if (!canReplay() && flags.mode.includes('replay')) {
+    const without = `replay works on native and cuda only, this is ${backend.name}`;
+    if (!flags.mode.includes('eager')) throw inputError('BENCH_MODE', `expected a mode that works here: ${without}`);
+    reporter.note(`eager only: ${without}`);
+  }
   const results: BenchResult[] = [];
   for (const size of flags.size) {
     for (const mode of flags.mode) {
@@ -89,8 +97,14 @@ async function benchTrain(flags: Flags, { reporter, signal }: LongCommand): Prom
 
 function whole(text: string): number {
   const n = Number(text);
-  if (Number.isInteger(n) && n > 0) return n;
-  throw new InvalidArgumentError(`expected a whole number > 0, found ${text}`);
+  if (/^\d+$/.test(text) && n > 0 && n <= MAX_COUNT) return n;
+  throw new InvalidArgumentError(`expected a whole number from 1 to ${MAX_COUNT}, found ${text}`);
+}
+
+function seconds(text: string): number {
+  const n = Number(text);
+  if (text.trim() !== '' && Number.isFinite(n) && n > 0) return n;
+  throw new InvalidArgumentError(`expected a number above 0, found ${text}`);
 }
 
 function oneOf<const T extends string>(allowed: readonly T[]): (text: string) => T {
