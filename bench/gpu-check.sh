@@ -9,7 +9,7 @@ source .ci/checks.sh
 export PATH="$PWD/node_modules/.bin:$PATH"
 out=bench/results/gpu-check
 mkdir -p "$out"
-: "${BACKEND:=cuda}"
+: "${BACKEND:=cuda}" "${SIZES:=0.4,6,30}"
 
 # Each part has a time of its own, so that one which hangs takes nothing from the others.
 if [ "${SETUP:-1}" = 1 ]; then
@@ -34,7 +34,7 @@ if command -v nvidia-smi >/dev/null; then
   nvidia-smi --query-gpu=utilization.gpu,memory.used,power.draw --format=csv,noheader,nounits -l 1 >"$out/utilisation.csv" &
   sampler=$!
 fi
-bench_all() { timeout 150 npx --no-install isogym bench train --json --backend "$BACKEND" --size 0.4,6,30 --seconds 2 --decode 16,64,256 >"$out/bench.json"; }
+bench_all() { timeout 150 npx --no-install isogym bench train --json --backend "$BACKEND" --size "$SIZES" --seconds 2 --decode 16,64,256 >"$out/bench.json"; }
 step 'bench train' bench_all
 if [ -n "${sampler:-}" ]; then kill "$sampler"; fi
 
