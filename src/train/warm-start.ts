@@ -13,12 +13,14 @@ import type { Learner, UpdateStatistics } from './learner.ts';
 import type { Where } from './rig.ts';
 import { learningRate } from './schedule.ts';
 import { drawOfStep } from './task-set.ts';
+import { usableOnly } from './usable.ts';
 
 type WarmStart = NonNullable<Config['warmStart']>;
 
 /**
  * `demonstrations` episodes, each script its share of them (rounded down, the last script taking the rest), on tasks drawn without
  * replacement until all have been drawn. They are run in the sandbox and judged like any other episode.
+ * @throws NO_USABLE_ROLLOUT where a script shows nothing that can be learnt from: its share would be missing
  */
 export async function demonstrate(
   warmStart: WarmStart,
@@ -35,7 +37,9 @@ export async function demonstrate(
   for (const [i, script] of names.entries()) {
     const share = Math.floor((warmStart.mixture[script] ?? 0) * requests.length);
     const to = i === names.length - 1 ? requests.length : from + share;
-    out.push(...(await collect(rig, requests.slice(from, to), tasks, { kind: 'scripted', script }, signal)));
+    const shown = await collect(rig, requests.slice(from, to), tasks, { kind: 'scripted', script }, signal);
+    if (shown.length > 0) usableOnly(shown);
+    out.push(...shown);
     from = to;
   }
   return shuffled(out, generator(deriveSeed(seed, 'demonstrations', 'order')));

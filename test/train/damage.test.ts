@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { beforeAll, expect, test } from 'vitest';
 import { evaluateRun } from '../../src/train/evaluate-run.ts';
 import { SILENT } from '../../src/train/reporter.ts';
-import { freshFolder, resume, SMALL_TABULAR, textOf, trainShipped } from './runs.ts';
+import { freshFolder, resume, SMALL_TABULAR, SMALL_TRANSFORMER, textOf, trainShipped } from './runs.ts';
 
 let sound: string;
 beforeAll(async () => {
@@ -196,4 +196,16 @@ test('an oracle that fails is told before anything is learnt', async () => {
   );
   await expect(run).rejects.toMatchObject({ message: expect.stringContaining('no answer') });
   expect(lines).not.toContain('train');
+});
+
+test('a script that only fails is told with its reason, not left out of the mixture', async () => {
+  const dir = freshFolder();
+  const toy = new URL('../../src/env/toy-lookup/index.ts', import.meta.url).href;
+  const broken = "scripts: { ...toy.scripts, skip: () => { throw new Error('no way'); } }";
+  writeFileSync(join(dir, 'environment.ts'), `import toy from '${toy}';\nexport default { ...toy, ${broken} };\n`);
+  const overrides = [...SMALL_TRANSFORMER, 'workers=1', `environment.module=${join(dir, 'environment.ts')}`];
+  await expect(trainShipped('toy-lookup.yaml', overrides)).rejects.toMatchObject({
+    code: 'NO_USABLE_ROLLOUT',
+    message: expect.stringContaining('no way'),
+  });
 });
