@@ -1,23 +1,12 @@
 /** @module A run on disk: made once, never overwritten, readable while it grows. */
-import {
-  closeSync,
-  existsSync,
-  fsyncSync,
-  mkdirSync,
-  openSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  statSync,
-  truncateSync,
-  writeFileSync,
-} from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, truncateSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { stringify } from 'yaml';
 import { IsogymError, inputError, messageOf } from '../records/errors.ts';
 import { nearest } from '../records/nearest.ts';
 import type { Config } from '../train/config.ts';
+import { type Checkpoint, checkpointsIn, saveCheckpoint } from './checkpoint-files.ts';
+import { makeFolders, writeDurably } from './durable.ts';
 import { JsonlWriter, readJsonl } from './jsonl.ts';
 import { type Manifest, parseManifest } from './manifest.ts';
 import { shownPath } from './paths.ts';
@@ -25,14 +14,6 @@ import { shownPath } from './paths.ts';
 /** The files of one record a line. */
 export const LOGS = ['metrics', 'trajectories', 'timings'] as const;
 export type Log = (typeof LOGS)[number];
-
-export interface Checkpoint {
-  /** Iterations that were finished when it was made: the next one has this number. */
-  readonly iteration: number;
-  readonly path: string;
-  /** The content of one of its files; null where there is none of that name. */
-  readonly read: (file: string) => Buffer | null;
-}
 
 export class RunFolder {
   /** Absolute. */
@@ -164,6 +145,11 @@ export class RunFolder {
     return existsSync(join(this.path, file));
   }
 
+  /** Writes a file of one record a line, whole or not at all. */
+  writeRecords(file: string, records: readonly unknown[]): void {
+    this.write(file, records.map((record) => `${JSON.stringify(record)}\n`).join(''));
+  }
+
   /** Writes a file of the run, whole or not at all. */
   write(file: string, content: string | Uint8Array): void {
     const path = join(this.path, file);
@@ -193,45 +179,18 @@ export class RunFolder {
     }
   }
 
-  /**
-   * Writes a checkpoint, whole or not at all; from then on it stands for its iteration, and the latest `keep` iterations are kept.
-   * A kill at any moment leaves the one before or the new one.
-   */
+  /** See `saveCheckpoint` in checkpoint-files.ts. */
   saveCheckpoint(iteration: number, files: Readonly<Record<string, string | Uint8Array>>, keep: number): Checkpoint {
-    return this.writing(join(this.path, 'checkpoints'), () => this.replaceCheckpoint(iteration, files, keep));
-  }
-
-  private replaceCheckpoint(
-    iteration: number,
-    files: Readonly<Record<string, string | Uint8Array>>,
-    keep: number,
-  ): Checkpoint {
-    const folder = join(this.path, 'checkpoints');
-    if (existsSync(this.path)) makeFolders(folder);
-    const earlier = this.checkpoints().filter((checkpoint) => checkpoint.iteration === iteration);
-    const number = String(iteration).padStart(6, '0');
-    const path = join(folder, earlier.length === 0 ? number : `${number}-${1 + versionOf(earlier.at(-1)?.path ?? '')}`);
-    for (const torn of readdirSync(folder).filter((name) => name.endsWith('.tmp'))) {
-      rmSync(join(folder, torn), { recursive: true });
-    }
-    const draft = `${path}.tmp`;
-    mkdirSync(draft);
-    for (const [name, content] of Object.entries(files)) writeDurably(join(draft, name), content);
-    renameSync(draft, path);
-    for (const old of earlier) rmSync(old.path, { recursive: true });
-    for (const old of this.checkpoints().slice(0, -keep)) rmSync(old.path, { recursive: true });
-    return checkpointAt(iteration, path);
+    const folder = this.checkpointFolder;
+    return this.writing(folder, () => {
+      if (existsSync(this.path)) makeFolders(folder);
+      return saveCheckpoint(folder, iteration, files, keep);
+    });
   }
 
   /** Oldest first. */
   checkpoints(): readonly Checkpoint[] {
-    const folder = join(this.path, 'checkpoints');
-    if (!existsSync(folder)) return [];
-    return readdirSync(folder, { withFileTypes: true })
-      .filter((entry) => entry.isDirectory() && /^\d+(-\d+)?$/.test(entry.name))
-      .map((entry) => entry.name)
-      .map((name) => checkpointAt(Number.parseInt(name, 10), join(this.path, 'checkpoints', name)))
-      .sort((a, b) => a.iteration - b.iteration || versionOf(a.path) - versionOf(b.path));
+    return checkpointsIn(this.checkpointFolder);
   }
 
   /** @throws NO_CHECKPOINT */
@@ -246,20 +205,13 @@ export class RunFolder {
     return latest;
   }
 
+  private get checkpointFolder(): string {
+    return join(this.path, 'checkpoints');
+  }
+
   close(): void {
     for (const writer of this.writers.values()) writer.close();
     this.writers.clear();
-  }
-}
-
-/** `mkdir -p`. Node's own goes round for ever where a file system refuses a new folder as /proc does. */
-function makeFolders(path: string): void {
-  const parent = dirname(path);
-  if (parent !== path && !existsSync(parent)) makeFolders(parent);
-  try {
-    mkdirSync(path);
-  } catch (error) {
-    if (!(existsSync(path) && statSync(path).isDirectory())) throw error;
   }
 }
 
@@ -267,25 +219,4 @@ function notARecord(where: string, value: unknown): Error {
   return new IsogymError('RECORD_BROKEN', `${where}: expected a record, found ${JSON.stringify(value)}`, {
     hint: 'The file was changed by something other than isogym. Take the line out, or restore the file.',
   });
-}
-
-/** A checkpoint that was written again for the same iteration carries a number: `000040-2`. */
-function versionOf(path: string): number {
-  return Number(basename(path).split('-')[1] ?? 1);
-}
-
-function checkpointAt(iteration: number, path: string): Checkpoint {
-  const read = (file: string) => (existsSync(join(path, file)) ? readFileSync(join(path, file)) : null);
-  return { iteration, path, read };
-}
-
-/** Returns once the content is on the disk: a rename that follows never reveals an empty file. */
-function writeDurably(path: string, content: string | Uint8Array): void {
-  const fd = openSync(path, 'w');
-  try {
-    writeFileSync(fd, content);
-    fsyncSync(fd);
-  } finally {
-    closeSync(fd);
-  }
 }

@@ -7,25 +7,11 @@ import type { RunFolder } from '../io/run-folder.ts';
 import { IsogymError } from '../records/errors.ts';
 import type { Trajectory } from '../records/trajectory.ts';
 import type { Config } from './config.ts';
-import {
-  type Evaluation,
-  type EvaluationMode,
-  evaluate,
-  type PolicyName,
-  type PolicyRow,
-  policyRow,
-} from './evaluate.ts';
+import { type Evaluation, type EvaluationMode, evaluate, type PolicyName, policyRow } from './evaluate.ts';
 import type { Learner } from './learner.ts';
 import type { OpenRig } from './rig.ts';
-import type { Example } from './summary.ts';
+import type { Evaluated, Example } from './summary.ts';
 import { usableOnly } from './usable.ts';
-
-export interface Evaluated {
-  readonly name: PolicyName;
-  readonly greedy: Evaluation;
-  readonly sampled: Evaluation;
-  readonly row: PolicyRow;
-}
 
 const evaluationSchema = z.object({
   tasks: z.int(),
@@ -134,8 +120,7 @@ export class HeldOut {
       String(this.#config.seed),
       signal,
     );
-    const lines = trajectories.map((trajectory) => `${JSON.stringify(trajectory)}\n`);
-    this.#folder.write(join('evaluations', `${file}.${mode}.jsonl`), lines.join(''));
+    this.#folder.writeRecords(join('evaluations', `${file}.${mode}.jsonl`), trajectories);
     usableOnly(trajectories);
     return evaluation;
   }

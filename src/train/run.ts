@@ -1,38 +1,26 @@
-/** @module A run: opens what a config names, trains, and leaves a run folder. The shell around `loop.ts`: here are disk, clock and progress. */
-import { bundle } from '../env/sandbox/bundle.ts';
+/** @module A run: trains as a config says and leaves a run folder. The shell around `loop.ts`: here are disk, clock and progress. What it starts from is `open-run.ts`. */
 import { now, stopwatch } from '../io/clock.ts';
-import { changesSince, configHash, createManifest, hashText, type Manifest } from '../io/manifest.ts';
+import { configHash } from '../io/manifest.ts';
 import { shownPath } from '../io/paths.ts';
 import { RunFolder } from '../io/run-folder.ts';
 import { lockRun } from '../io/run-lock.ts';
 import { type Backend, describeBackend, selectBackend } from '../policy/backends/select.ts';
-import { IsogymError, inputError } from '../records/errors.ts';
-import { deriveSeed, generator } from '../records/random.ts';
+import { IsogymError } from '../records/errors.ts';
 import type { Trajectory } from '../records/trajectory.ts';
-import { decodeCheckpoint, divergence, encodeCheckpoint, type Position } from './checkpoint.ts';
+import { divergence, encodeCheckpoint, type Position } from './checkpoint.ts';
 import type { Config } from './config.ts';
-import { pairedGain } from './evaluate.ts';
-import { type Evaluated, HeldOut } from './held-out.ts';
-import { type Learner, learnerFor } from './learner.ts';
+import { HeldOut } from './held-out.ts';
+import type { Learner } from './learner.ts';
 import { type Iteration, reinforce } from './loop.ts';
+import { type OpenedRun, type OpenOptions, openRun } from './open-run.ts';
 import { type Reporter, SILENT } from './reporter.ts';
-import { type OpenRig, openRig, type Where } from './rig.ts';
-import type { Example, Interruption, Summary } from './summary.ts';
-import { checkScripts, demonstrate, warmStart } from './warm-start.ts';
+import { type OpenRig, openRig } from './rig.ts';
+import { type Example, type Interruption, type Summary, summarize } from './summary.ts';
+import { demonstrate, warmStart } from './warm-start.ts';
 
-export interface TrainOptions {
-  /** As `loadConfig` gives it. */
-  readonly config: Config & { readonly name: string };
-  /** Where a value of the config was written: for errors. */
-  readonly where?: Where;
-  /** What was typed, for the manifest. Default: `train()`. */
-  readonly command?: string;
+export interface TrainOptions extends OpenOptions {
   /** Aborting writes a checkpoint and ends the run. */
   readonly signal?: AbortSignal;
-  /** Default: silent. */
-  readonly reporter?: Reporter;
-  /** Absolute path of the run to go on with; `config` is then that run's own. */
-  readonly resume?: string;
 }
 
 export type TrainOutcome =
@@ -58,9 +46,11 @@ async function work(options: TrainOptions, watch: { seconds(): number }): Promis
   reporter.note(describeBackend(backend));
   const rig = await openRig(config, options.where);
   try {
-    const run = await Run.open(options, backend, rig);
-    const lock = options.resume === undefined ? await lockRun(run.path) : undefined;
+    const opened = await openRun(options, backend, rig);
+    const run = new Run(options, rig, opened);
+    const lock = options.resume === undefined ? await lockRun(opened.folder.path) : undefined;
     try {
+      if (options.resume === undefined) await run.begin();
       return await run.train(backend, watch);
     } finally {
       run.close();
@@ -81,7 +71,7 @@ class Run {
   readonly #heldOut: HeldOut;
   #position: Position;
 
-  private constructor(options: TrainOptions, rig: OpenRig, folder: RunFolder, learner: Learner, position: Position) {
+  constructor(options: TrainOptions, rig: OpenRig, { folder, learner, position }: OpenedRun) {
     this.#config = options.config;
     this.#signal = options.signal ?? new AbortController().signal;
     this.#reporter = options.reporter ?? SILENT;
@@ -92,59 +82,10 @@ class Run {
     this.#position = position;
   }
 
-  static async open(options: TrainOptions, { name, device }: Backend, rig: OpenRig): Promise<Run> {
-    const { config, resume, command = 'train()', where } = options;
-    if (config.warmStart !== undefined) checkScripts(config.warmStart, Object.keys(rig.environment.scripts), where);
-    const modules = {
-      environment: hashText(await bundle(rig.environment.world)),
-      verifier: hashText(await bundle(rig.verifier.source)),
-    };
-    const manifest = createManifest({ config, command, backend: name, device, modules });
-    return resume === undefined ? Run.#begin(options, rig, manifest) : Run.#resume(options, rig, manifest, resume);
-  }
-
-  static async #begin(options: TrainOptions, rig: OpenRig, manifest: Manifest): Promise<Run> {
-    const { config, reporter = SILENT } = options;
-    const weights = rig.agent.model.init(generator(deriveSeed(String(config.seed), 'init')));
-    const learner = learnerFor(rig.agent, config, { weights });
-    const folder = RunFolder.create({ dir: config.runs.dir, name: config.name, config, manifest });
-    reporter.note(`run ${shownPath(folder.path)}`);
-    const phase = config.warmStart === undefined ? 'train' : 'warm-start';
-    const run = new Run(options, rig, folder, learner, { phase, step: 0 });
-    if (phase === 'train') learner.beginReinforcement();
-    await run.#checkpoint();
-    return run;
-  }
-
-  static async #resume(options: TrainOptions, rig: OpenRig, manifest: Manifest, path: string): Promise<Run> {
-    const { config, reporter = SILENT } = options;
-    const folder = RunFolder.open(path, process.cwd());
-    const { snapshot, position } = decodeCheckpoint(folder.latestCheckpoint(), configHash(config), rig.agent.files);
-    if (position.phase === 'train' && position.step > config.iterations) {
-      throw inputError(
-        'RESUME_ITERATIONS',
-        `expected iterations of at least ${position.step}, which the run has done already, found ${config.iterations}`,
-        `isogym train --resume ${shownPath(folder.path)} iterations=${position.step}`,
-      );
-    }
-    if (position.phase === 'train' && position.step === config.iterations && folder.has('summary.json')) {
-      throw inputError(
-        'RUN_FINISHED',
-        `expected a run that was stopped, found one that has come to its end: ${position.step} iterations`,
-        `To go on for longer: isogym train --resume ${shownPath(folder.path)} iterations=${2 * position.step}`,
-      );
-    }
-    await folder.truncate((record) => isAfter(record, position));
-    folder.writeConfig(config);
-    reporter.note(`run ${shownPath(folder.path)}, resumed at ${position.phase} ${position.step}`);
-    for (const change of changesSince(folder.manifest(), manifest)) {
-      reporter.note(`not to the bytes that it would have come to: ${change}`);
-    }
-    return new Run(options, rig, folder, learnerFor(rig.agent, config, snapshot), position);
-  }
-
-  get path(): string {
-    return this.#folder.path;
+  /** The first checkpoint, before anything was learnt. */
+  async begin(): Promise<void> {
+    if (this.#position.phase === 'train') this.#learner.beginReinforcement();
+    await this.#checkpoint();
   }
 
   close(): void {
@@ -167,8 +108,15 @@ class Run {
       }
       await this.#reinforce();
       const trained = await this.#heldOut.evaluate('trained', signal);
-      const rows = [random, ...new Set([untrained, before]), trained, ...oracle];
-      const summary = this.#summary(backend, rows, before, trained, watch.seconds());
+      const summary = summarize({
+        run: shownPath(this.#folder.path),
+        backend,
+        config: this.#config,
+        evaluated: [random, ...new Set([untrained, before]), trained, ...oracle],
+        before,
+        trained,
+        wallSeconds: watch.seconds(),
+      });
       this.#folder.write('summary.json', `${JSON.stringify(summary, null, 2)}\n`);
       return { interrupted: false, summary, example: this.#heldOut.example(before.name) };
     } catch (error) {
@@ -261,7 +209,7 @@ class Run {
 
   /** A batch that could not be learnt from, beside the weights before it: what it takes to see the failure again. */
   async #keepFailure(trajectories: readonly Trajectory[]): Promise<void> {
-    this.#folder.write('failed-batch.jsonl', trajectories.map((t) => `${JSON.stringify(t)}\n`).join(''));
+    this.#folder.writeRecords('failed-batch.jsonl', trajectories);
     await this.#checkpoint();
     const path = shownPath(this.#folder.path);
     this.#reporter.note(
@@ -291,35 +239,4 @@ class Run {
     const iterations = phase === 'train' ? step : 0;
     return { interrupted: true, summary: { run, interrupted: true, iterations, resume } };
   }
-
-  #summary(
-    { name, device }: Backend,
-    rows: readonly Evaluated[],
-    before: Evaluated,
-    trained: Evaluated,
-    wallSeconds: number,
-  ): Summary {
-    const { seed, iterations } = this.#config;
-    return {
-      run: shownPath(this.#folder.path),
-      backend: name,
-      device,
-      seed,
-      iterations,
-      wallSeconds,
-      policies: rows.map(({ row }) => row),
-      gain: {
-        over: before.name,
-        success: pairedGain(before.greedy, trained.greedy, deriveSeed(String(seed), 'greedy')),
-        sampledSuccess: pairedGain(before.sampled, trained.sampled, deriveSeed(String(seed), 'sampled')),
-      },
-    };
-  }
-}
-
-/** Whether a record was written for what comes after a position. */
-function isAfter(record: unknown, { phase, step }: Position): boolean {
-  const of = record as { readonly phase?: string; readonly iteration?: number; readonly step?: number };
-  if (of.phase === 'warm-start') return phase === 'warm-start' && (of.step ?? 0) >= step;
-  return phase === 'warm-start' || (of.iteration ?? 0) >= step;
 }

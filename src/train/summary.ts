@@ -1,7 +1,9 @@
 /** @module What a run came to: the object that `--json` prints and `summary.json` holds. */
-import type { BackendName } from '../policy/backends/select.ts';
+import type { Backend, BackendName } from '../policy/backends/select.ts';
+import { deriveSeed } from '../records/random.ts';
 import type { Trajectory } from '../records/trajectory.ts';
-import type { PolicyName, PolicyRow } from './evaluate.ts';
+import type { Config } from './config.ts';
+import { type Evaluation, type EvaluationMode, type PolicyName, type PolicyRow, pairedGain } from './evaluate.ts';
 import type { Interval } from './statistics.ts';
 
 export interface Summary {
@@ -32,4 +34,37 @@ export interface Interruption {
   readonly iterations: number;
   /** The command that goes on with it. */
   readonly resume: string;
+}
+
+/** One policy on the held-out tasks, in both modes, and its row in the table. */
+export interface Evaluated {
+  readonly name: PolicyName;
+  readonly greedy: Evaluation;
+  readonly sampled: Evaluation;
+  readonly row: PolicyRow;
+}
+
+/** @param o.before the policy that reinforcement began with: the gain is that of `o.trained` over it */
+export function summarize(o: {
+  readonly run: string;
+  readonly backend: Pick<Backend, 'name' | 'device'>;
+  readonly config: Pick<Config, 'seed' | 'iterations'>;
+  readonly evaluated: readonly Evaluated[];
+  readonly before: Evaluated;
+  readonly trained: Evaluated;
+  readonly wallSeconds: number;
+}): Summary {
+  const { run, backend, before, trained, wallSeconds } = o;
+  const { seed, iterations } = o.config;
+  const gain = (mode: EvaluationMode) => pairedGain(before[mode], trained[mode], deriveSeed(String(seed), mode));
+  return {
+    run,
+    backend: backend.name,
+    device: backend.device,
+    seed,
+    iterations,
+    wallSeconds,
+    policies: o.evaluated.map(({ row }) => row),
+    gain: { over: before.name, success: gain('greedy'), sampledSuccess: gain('sampled') },
+  };
 }

@@ -1,0 +1,95 @@
+/** @module What a run starts from: a new folder with fresh weights, or the folder and the latest checkpoint of one that was stopped. */
+import { bundle } from '../env/sandbox/bundle.ts';
+import { changesSince, configHash, createManifest, hashText, type Manifest } from '../io/manifest.ts';
+import { shownPath } from '../io/paths.ts';
+import { RunFolder } from '../io/run-folder.ts';
+import type { Backend } from '../policy/backends/select.ts';
+import { inputError } from '../records/errors.ts';
+import { deriveSeed, generator } from '../records/random.ts';
+import { decodeCheckpoint, type Position } from './checkpoint.ts';
+import type { Config } from './config.ts';
+import { type Learner, learnerFor } from './learner.ts';
+import { type Reporter, SILENT } from './reporter.ts';
+import type { OpenRig, Where } from './rig.ts';
+import { checkScripts } from './warm-start.ts';
+
+export interface OpenOptions {
+  /** As `loadConfig` gives it. */
+  readonly config: Config & { readonly name: string };
+  /** Where a value of the config was written: for errors. */
+  readonly where?: Where;
+  /** What was typed, for the manifest. Default: `train()`. */
+  readonly command?: string;
+  /** Default: silent. */
+  readonly reporter?: Reporter;
+  /** Absolute path of the run to go on with; `config` is then that run's own. */
+  readonly resume?: string;
+}
+
+export interface OpenedRun {
+  readonly folder: RunFolder;
+  /** The caller's to dispose. */
+  readonly learner: Learner;
+  readonly position: Position;
+}
+
+/** @throws UNKNOWN_SCRIPT, RUN_FOLDER; where a run is gone on with, what is wrong with its records, and RESUME_ITERATIONS, RUN_FINISHED */
+export async function openRun(options: OpenOptions, { name, device }: Backend, rig: OpenRig): Promise<OpenedRun> {
+  const { config, resume, command = 'train()', where } = options;
+  if (config.warmStart !== undefined) checkScripts(config.warmStart, Object.keys(rig.environment.scripts), where);
+  const modules = {
+    environment: hashText(await bundle(rig.environment.world)),
+    verifier: hashText(await bundle(rig.verifier.source)),
+  };
+  const manifest = createManifest({ config, command, backend: name, device, modules });
+  return resume === undefined ? begin(options, rig, manifest) : goOn(options, rig, manifest, resume);
+}
+
+function begin({ config, reporter = SILENT }: OpenOptions, rig: OpenRig, manifest: Manifest): OpenedRun {
+  const weights = rig.agent.model.init(generator(deriveSeed(String(config.seed), 'init')));
+  const learner = learnerFor(rig.agent, config, { weights });
+  const folder = RunFolder.create({ dir: config.runs.dir, name: config.name, config, manifest });
+  reporter.note(`run ${shownPath(folder.path)}`);
+  return { folder, learner, position: { phase: config.warmStart === undefined ? 'train' : 'warm-start', step: 0 } };
+}
+
+async function goOn(options: OpenOptions, rig: OpenRig, manifest: Manifest, path: string): Promise<OpenedRun> {
+  const { config, reporter = SILENT } = options;
+  const folder = RunFolder.open(path, process.cwd());
+  const { snapshot, position } = decodeCheckpoint(folder.latestCheckpoint(), configHash(config), rig.agent.files);
+  checkIterations(config, position, folder);
+  await folder.truncate((record) => isAfter(record, position));
+  folder.writeConfig(config);
+  reporter.note(`run ${shownPath(folder.path)}, resumed at ${position.phase} ${position.step}`);
+  for (const change of changesSince(folder.manifest(), manifest)) {
+    reporter.note(`not to the bytes that it would have come to: ${change}`);
+  }
+  return { folder, learner: learnerFor(rig.agent, config, snapshot), position };
+}
+
+/** Whether there is anything to go on for. @throws RESUME_ITERATIONS, RUN_FINISHED */
+function checkIterations({ iterations }: Config, { phase, step }: Position, folder: RunFolder): void {
+  if (phase !== 'train') return;
+  const command = `isogym train --resume ${shownPath(folder.path)}`;
+  if (step > iterations) {
+    throw inputError(
+      'RESUME_ITERATIONS',
+      `expected iterations of at least ${step}, which the run has done already, found ${iterations}`,
+      `${command} iterations=${step}`,
+    );
+  }
+  if (step === iterations && folder.has('summary.json')) {
+    throw inputError(
+      'RUN_FINISHED',
+      `expected a run that was stopped, found one that has come to its end: ${step} iterations`,
+      `To go on for longer: ${command} iterations=${2 * step}`,
+    );
+  }
+}
+
+/** Whether a record was written for what comes after a position. */
+function isAfter(record: unknown, { phase, step }: Position): boolean {
+  const of = record as { readonly phase?: string; readonly iteration?: number; readonly step?: number };
+  if (of.phase === 'warm-start') return phase === 'warm-start' && (of.step ?? 0) >= step;
+  return phase === 'warm-start' || (of.iteration ?? 0) >= step;
+}
