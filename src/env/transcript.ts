@@ -1,5 +1,6 @@
 /** @module The transcript of one episode: append-only, and all that is known of it. Ending it gives the record. */
 import type { Action } from '../records/action.ts';
+import { beginningLink, endingLink, stepLink } from '../records/hash-chain.ts';
 import type { StopReason } from '../records/stop-reason.ts';
 import {
   type CallRecord,
@@ -28,11 +29,15 @@ export class Transcript {
   #trainable = true;
   readonly #request: RolloutRequest;
   readonly #policy: string;
+  /** The last link of the hash chain, and how many tokens it and those before it cover. */
+  #link: string;
+  #covered = 0;
 
   /** @param policy the policy's name. */
   constructor(request: RolloutRequest, policy: string) {
     this.#request = request;
     this.#policy = policy;
+    this.#link = beginningLink(this.#beginning());
   }
 
   /** Tokens that nobody sampled: mask 0, no logprob, no version. */
@@ -49,7 +54,11 @@ export class Transcript {
   }
 
   step(action: Action, calls: readonly CallRecord[], tokens: Step['tokens']): void {
-    this.steps.push({ index: this.steps.length, action, calls, tokens });
+    const step = { index: this.steps.length, action, calls, tokens };
+    const hash = stepLink(this.#link, step, this.#segments()[0], this.#covered);
+    this.#link = hash;
+    this.#covered = tokens.end;
+    this.steps.push({ ...step, hash });
   }
 
   /** @param detail for failures and truncations: what happened, in words. */
@@ -57,7 +66,20 @@ export class Transcript {
     stop: StopReason,
     end: { readonly detail?: string; readonly final?: string; readonly failure?: SandboxFailure } = {},
   ): Episode {
+    const segments = this.#segments();
+    const ending = {
+      stop,
+      ...(end.detail === undefined ? {} : { stopDetail: end.detail }),
+      ...(end.failure === undefined ? {} : { failure: end.failure }),
+      final: end.final ?? null,
+    };
+    const hash = endingLink(this.#link, ending, segments[0], this.#covered);
+    return { ...this.#beginning(), steps: this.steps, segments, ...ending, hash };
+  }
+
+  #beginning() {
     const { id, group, task, iteration, rollout, seed } = this.#request;
+    const policy = this.#policy;
     return {
       format: TRAJECTORY_FORMAT,
       id,
@@ -66,15 +88,9 @@ export class Transcript {
       iteration,
       rollout,
       seed,
-      policy: this.#policy,
+      policy,
       prompt: task.prompt,
-      steps: this.steps,
-      segments: this.#segments(),
-      stop,
-      ...(end.detail === undefined ? {} : { stopDetail: end.detail }),
-      ...(end.failure === undefined ? {} : { failure: end.failure }),
-      final: end.final ?? null,
-    };
+    } as const;
   }
 
   #segments(): readonly Segment[] {

@@ -34,10 +34,10 @@ const EPISODE: Known = new Set([
     'segments',
     'stop',
   ],
-  ...['stopDetail', 'failure', 'final'],
+  ...['stopDetail', 'failure', 'final', 'hash'],
 ]);
 const SEGMENT: Known = new Set(['ids', 'actionMask', 'logprobs', 'policyVersion', 'trainable']);
-const STEP: Known = new Set(['index', 'action', 'calls', 'tokens']);
+const STEP: Known = new Set(['index', 'action', 'calls', 'tokens', 'hash']);
 const ACTION: Known = new Set(['text', 'calls', 'final']);
 const CALL: Known = new Set(['id', 'name', 'arguments', 'raw', 'malformed']);
 const RECORD: Known = new Set(['callId', 'tool', 'states', 'attempts', 'observation', 'error', 'retried']);
@@ -75,12 +75,13 @@ export function readEpisode(value: unknown, request: RolloutRequest, policy: str
   own('seed', request.seed);
   own('policy', policy);
   own('prompt', request.task.prompt);
-  const { stop, stopDetail, failure, final } = episode;
+  const { stop, stopDetail, failure, final, hash } = episode;
   if (typeof stop !== 'string' || !Object.hasOwn(STOP_RULES, stop)) throw untrusted('a stop reason');
   if (stopDetail !== undefined) text(stopDetail, 'stopDetail');
   if ((stop === 'sandbox-failure') !== FAILURES.has(failure as string)) throw untrusted('a failure with its kind');
   if (final !== null) text(final, 'final');
   if ((stop === 'final') !== (final !== null)) throw untrusted('a final answer where it stopped with one');
+  link(hash);
   const lengths = arrayOf(episode.segments, 'segments', 1).map((segment) => readSegment(segment, bounds));
   for (const [i, step] of arrayOf(episode.steps, 'steps', bounds.maxSteps).entries()) readStep(step, i, lengths);
   return value as Episode;
@@ -121,6 +122,7 @@ function readStep(value: unknown, index: number, lengths: readonly number[]): vo
   const step = objectOf(value);
   only(step, STEP, 'a step');
   if (step.index !== index) throw untrusted('steps in order');
+  link(step.hash);
   const action = objectOf(step.action);
   only(action, ACTION, 'an action');
   text(action.text, 'an action');
@@ -168,6 +170,11 @@ function arrayOf(value: unknown, what: string, max: number): readonly unknown[] 
 
 function text(value: unknown, what: string): void {
   if (typeof value !== 'string' || value.length > MAX_TEXT) throw untrusted(`${what} as a text`);
+}
+
+/** In form alone: an attacker can make a chain that fits its lies, and `isogym replay` finds both. */
+function link(value: unknown): void {
+  if (typeof value !== 'string' || !/^[0-9a-f]{64}$/.test(value)) throw untrusted('the links of a hash chain');
 }
 
 function count(value: unknown, what: string, max: number): number {

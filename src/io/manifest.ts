@@ -4,7 +4,7 @@ import { z } from 'zod';
 import type { Config } from '../train/config.ts';
 import { isogymVersion } from './version.ts';
 
-export const RUN_FORMAT = 'isogym.run/1';
+export const RUN_FORMAT = 'isogym.run/2';
 
 const manifestSchema = z.object({
   format: z.literal(RUN_FORMAT),

@@ -3,7 +3,7 @@ import type { Action } from './action.ts';
 import type { Json } from './json.ts';
 import type { StopReason } from './stop-reason.ts';
 
-export const TRAJECTORY_FORMAT = 'isogym.trajectory/1';
+export const TRAJECTORY_FORMAT = 'isogym.trajectory/2';
 
 /** The life of a call: issued → running → one of the four ends; `skipped` where it was never run. */
 export type CallState = 'issued' | 'running' | 'ok' | 'error' | 'crashed' | 'timeout' | 'skipped';
@@ -30,6 +30,8 @@ export interface Step {
   readonly calls: readonly CallRecord[];
   /** Where the action's sampled tokens stand: `segments[segment].ids.slice(start, end)`. */
   readonly tokens: { readonly segment: number; readonly start: number; readonly end: number };
+  /** SHA-256 [64 hexadecimal digits] of all up to here: see `hash-chain.ts`. */
+  readonly hash: string;
 }
 
 /**
@@ -76,6 +78,8 @@ export interface Episode {
   readonly failure?: SandboxFailure;
   /** The final answer, or null. */
   readonly final: string | null;
+  /** The last link of its chain: SHA-256 of all of this record. */
+  readonly hash: string;
 }
 
 /** A verifier's judgement. `score: null` is "unscored": excluded everywhere, never 0. */

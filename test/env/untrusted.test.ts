@@ -73,6 +73,9 @@ it.each([
   ['a version that is no number', 'segments.0.policyVersion.0', true],
   ['trainable: yes', 'segments.0.trainable', 'yes'],
   ['two segments', 'segments', [{}, {}]],
+  ['no last link', 'hash', undefined],
+  ['a link that is no hash', 'steps.0.hash', 'A'.repeat(64)],
+  ['a link that is a list of one', 'steps.0.hash', ['a'.repeat(64)]],
 ])('an episode with %s is refused', (_, path, value) => {
   expect(() => read(changed(path, value))).toThrow('a sandbox host sent something else than');
 });

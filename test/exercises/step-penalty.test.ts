@@ -92,6 +92,7 @@ describe('the exact optimum', () => {
               action: { text: '', calls: [{ id: 'c', name: call!.tool, arguments: { ...call!.arguments }, raw: '' }] },
               calls: [{ callId: 'c', tool: call!.tool, states: ['issued', 'running', 'ok'], attempts: 1, observation }],
               tokens: { segment: 0, start: 0, end: 0 },
+              hash: '',
             });
           }
           const answer = view.act(3, { task, steps, random: () => 0 });
@@ -158,6 +159,7 @@ describe('what an episode did', () => {
       action: { text: '', calls: [{ id: 'c', name: tool, arguments: { key: value }, raw: value }] },
       calls: [{ callId: 'c', tool, states: ['issued', 'running', 'ok'], attempts: 1, observation: '1' }],
       tokens: { segment: 0, start: 0, end: 0 },
+      hash: '',
     }));
   test.each([
     ['full path', did(['lookup', 'a'], ['lookup', 'b'], ['calculator', '1 + 1']), '2'],

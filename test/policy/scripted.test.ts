@@ -21,6 +21,7 @@ const step = (observation: string): Step => ({
   action: { text: 'say x', calls: [{ id: 'call-1', name: 'say', arguments: { text: 'x' }, raw: 'x' }] },
   calls: [{ callId: 'call-1', tool: 'say', states: ['issued', 'running', 'ok'], attempts: 1, observation }],
   tokens: { segment: 0, start: 0, end: 1 },
+  hash: '',
 });
 const context = (steps: readonly Step[], maxTokens = 10): PolicyContext => ({
   episodeId: 'e',

@@ -41,7 +41,7 @@ test.each<[string, string, RegExp, (run: string) => void]>([
     'a manifest that lacks keys',
     'RUN_BROKEN',
     /seed: /,
-    (r) => writeFileSync(join(r, 'manifest.json'), '{"format":"isogym.run/1"}'),
+    (r) => writeFileSync(join(r, 'manifest.json'), '{"format":"isogym.run/2"}'),
   ],
   ['an empty manifest', 'RUN_BROKEN', /manifest.json/, (r) => writeFileSync(join(r, 'manifest.json'), '')],
   ['no config', 'CONFIG_NOT_FOUND', /config.yaml/, (r) => rmSync(join(r, 'config.yaml'))],

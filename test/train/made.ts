@@ -53,10 +53,12 @@ export function episode(given: {
       action: { text: '', calls: [] },
       calls: [],
       tokens: { segment: s, start, end },
+      hash: '',
     })),
     segments,
     stop: given.stop ?? 'final',
     final: null,
+    hash: '',
   };
 }
 

@@ -59,6 +59,7 @@ describe('the canary', () => {
     action: { text: 'answer 46', calls: [], final: '46' },
     calls: [],
     tokens: { segment: 0, start: 0, end: 1 },
+    hash: '',
   };
 
   it('is the same episode with another end, and no trace of the right answer in its steps', () => {

@@ -155,6 +155,7 @@ describe('what the verifier is given', () => {
           action: { text: 'a', calls: [{ id: 'c0', name: 'lookup', arguments: { key: 'x' }, raw: '{"key":"x"}' }] },
           calls: [{ callId: 'c0', tool: 'lookup', states: ['issued', 'running', 'ok'], attempts: 1, observation: '1' }],
           tokens: { segment: 0, start: 0, end: 1 },
+          hash: 'a',
         },
       ],
     });
