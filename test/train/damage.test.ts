@@ -34,7 +34,7 @@ test.each<[string, string, RegExp, (run: string) => void]>([
   [
     'a manifest of another format',
     'RUN_BROKEN',
-    /of format isogym.run\/1, found "x"/,
+    /of format isogym.run\/2, found "x"/,
     (r) => writeFileSync(join(r, 'manifest.json'), '{"format":"x"}'),
   ],
   [
