@@ -2,6 +2,7 @@
 import { createRequire } from 'node:module';
 import { Command } from 'commander';
 import { messageOf } from '../records/errors.ts';
+import { asTyped } from './invocation.ts';
 import { printJson } from './output.ts';
 import { JSON_OPTION } from './session.ts';
 
@@ -29,7 +30,7 @@ async function doctor(flags: { readonly json?: boolean }): Promise<void> {
     return;
   }
   const facts = Object.entries(machine).map(([name, value]) => [name, String(value)]);
-  const rows = backends.map((b) => [b.backend, b.works ? 'works' : 'no', b.device ?? b.reason ?? '']);
+  const rows = backends.map((b) => [b.backend, b.works ? 'works' : 'no', b.device ?? asTyped(b.reason ?? '')]);
   process.stdout.write(`${table(['', ''], facts).trimStart()}\n\n`);
   process.stdout.write(`${table(['backend', '', 'device, or why not'], rows)}\n\n`);
   for (const { kind, tensorflow, device, from, folder } of setups) {

@@ -1,6 +1,7 @@
 /** @module How a failure is told: message and hint for a person, one object for a program, a stack for neither unless asked for. */
 import { IsogymError } from '../records/errors.ts';
 import { visible } from './episode-text.ts';
+import { asTyped } from './invocation.ts';
 import { printJson } from './output.ts';
 
 /** The first Ctrl-C, once the work has stopped. */
@@ -18,7 +19,8 @@ interface Failure {
 
 /** Prints the error (on stdout as `{ error: { code, message, hint } }` with `json`) and sets the exit code. */
 export function report(error: unknown, json: boolean): void {
-  const { code, message, hint, exitCode } = describe(error);
+  const { code, message, exitCode, ...told } = describe(error);
+  const hint = told.hint === null ? null : asTyped(told.hint);
   process.exitCode = exitCode;
   if (json) printJson({ error: { code, message, hint } });
   const lines = [message.includes('\n') ? `error:\n${shown(message)}` : `error: ${shown(message)}`];

@@ -30,7 +30,7 @@ export async function main(argv: readonly string[]): Promise<void> {
     else process.stdout.write(part);
   };
   try {
-    await program(print).parseAsync([...argv], { from: 'user' });
+    await program(print).parseAsync(withJsonLast(argv), { from: 'user' });
   } catch (error) {
     if (error instanceof CommanderError) {
       if (error.exitCode !== 0) report(usageError(error, argv), json);
@@ -43,17 +43,13 @@ export async function main(argv: readonly string[]): Promise<void> {
 }
 
 function usageError(error: CommanderError, argv: readonly string[]): Error {
-  if (error.code === 'commander.help') {
-    const [first, asked] = argv.filter((word) => !word.startsWith('-'));
-    if (first !== 'help' || asked === undefined) {
-      return inputError('USAGE', 'expected a command, found none', 'isogym --help');
-    }
-    const near = nearest(
-      asked,
-      program().commands.map((command) => command.name()),
-    );
-    const guess = near === undefined ? '' : ` (did you mean ${near}?)`;
-    return inputError('USAGE', `expected a command, found ${JSON.stringify(asked)}${guess}`, 'isogym --help');
+  const { path, children, next } = commandOf(argv);
+  if (children.length > 0 && (next === undefined || error.code === 'commander.help')) {
+    const of = path.length === 0 ? 'a command' : `a command of ${path.join(' ')} (${children.join(', ')})`;
+    const near = nearest(next ?? '', children);
+    const found =
+      next === undefined ? 'none' : `${JSON.stringify(next)}${near === undefined ? '' : ` (did you mean ${near}?)`}`;
+    return inputError('USAGE', `expected ${of}, found ${found}`, ['isogym', ...path, '--help'].join(' '));
   }
   const message = error.message.replace(/^error: /, '').replaceAll('\n', ' ');
   const [, override] = /^unknown option '--([\w.]+=.*)'/s.exec(message) ?? [];
@@ -62,6 +58,35 @@ function usageError(error: CommanderError, argv: readonly string[]): Error {
       ? 'isogym --help, or isogym COMMAND --help'
       : `A key of the config is told without dashes: isogym train --config FILE ${override}`;
   return inputError('USAGE', message, hint);
+}
+
+/** `--json` may stand anywhere, before a command's name too; the command itself takes it as an option of its own. */
+function withJsonLast(argv: readonly string[]): string[] {
+  if (!argv.includes('--json')) return [...argv];
+  const end = argv.includes('--') ? argv.indexOf('--') : argv.length;
+  const words = argv.slice(0, end).filter((word) => word !== '--json');
+  const { path, children } = commandOf(words);
+  const takesIt = path.length > 0 && children.length === 0 && words[0] !== 'help';
+  return [...words, ...(takesIt ? ['--json'] : []), ...argv.slice(end)];
+}
+
+/** How far the words typed name a command: its path, its own commands, and the first word that names none of them. */
+function commandOf(argv: readonly string[]): {
+  readonly path: readonly string[];
+  readonly children: readonly string[];
+  readonly next: string | undefined;
+} {
+  let command = program();
+  const words = argv.filter((word) => !word.startsWith('-'));
+  const typed = words[0] === 'help' ? words.slice(1) : words;
+  const path: string[] = [];
+  for (const word of typed) {
+    const child = command.commands.find((one) => one.name() === word);
+    if (child === undefined) break;
+    path.push(word);
+    command = child;
+  }
+  return { path, children: command.commands.map((one) => one.name()), next: typed[path.length] };
 }
 
 function endedEarly(): Error {

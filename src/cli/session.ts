@@ -5,6 +5,7 @@ import { interruptible } from '../io/signals.ts';
 import { messageOf } from '../records/errors.ts';
 import type { Reporter } from '../train/reporter.ts';
 import { INTERRUPTED } from './failure.ts';
+import { asTyped } from './invocation.ts';
 import { printJson } from './output.ts';
 
 export const JSON_OPTION = ['--json', 'print one JSON object on stdout, and progress on stderr'] as const;
@@ -23,11 +24,15 @@ export interface LongCommand {
 
 /** Runs a command that takes a while: it can be interrupted, shows its progress, and ends with a summary. */
 export async function runLong(json: boolean, work: (command: LongCommand) => Promise<Outcome>): Promise<void> {
-  const reporter = reporterTo(json ? process.stderr : process.stdout, { dumb: process.env.TERM === 'dumb' });
-  const interruption = interruptible(() => reporter.note('Stopping … press Ctrl-C again to end at once.'));
+  const output = reporterTo(json ? process.stderr : process.stdout, { dumb: process.env.TERM === 'dumb' });
+  const reporter = { progress: output.progress, note: (text: string) => output.note(asTyped(text)) };
+  const interruption = interruptible(() => {
+    output.end();
+    output.note('Stopping … press Ctrl-C again to end at once.');
+  });
   try {
     const outcome = await work({ reporter, signal: interruption.signal });
-    reporter.end();
+    output.end();
     if (json) printJson(outcome.summary);
     else if (outcome.text !== null) process.stdout.write(`\n${outcome.text}\n`);
     if (outcome.interrupted) process.exitCode = INTERRUPTED;
@@ -38,7 +43,7 @@ export async function runLong(json: boolean, work: (command: LongCommand) => Pro
     if (json) printJson({ interrupted: true });
     process.exitCode = INTERRUPTED;
   } finally {
-    reporter.end();
+    output.end();
     interruption.release();
   }
 }

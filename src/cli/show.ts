@@ -1,6 +1,7 @@
 /** @module `isogym show`: episodes of a run, for reading. */
 import { Command, InvalidArgumentError } from 'commander';
 import { IsogymError, inputError } from '../records/errors.ts';
+import { nearest } from '../records/nearest.ts';
 import { TRAJECTORY_FORMAT, type Trajectory } from '../records/trajectory.ts';
 import { describeEpisode } from './episode-text.ts';
 import { printJson } from './output.ts';
@@ -42,17 +43,32 @@ async function show(run: string, flags: ShowFlags): Promise<void> {
     throw inputError('USAGE', 'expected one of --best, --worst and --limit, found more', 'isogym show RUN --best 3');
   }
   const { RunFolder } = await import('../io/run-folder.ts');
+  const { shownPath } = await import('../io/paths.ts');
   const folder = RunFolder.open(run, process.cwd());
   const selection = new Selection(flags);
   const notice = (text: string) => process.stderr.write(`${text}\n`);
   for await (const record of folder.records('trajectories', notice)) selection.offer(trajectory(record, folder.path));
   const { episodes, matching, total } = selection;
+  if (flags.task !== undefined && !selection.tasks.has(flags.task)) throw noSuchTask(flags.task, selection.tasks);
   if (flags.json === true) {
-    printJson({ run: folder.path, total, matching, episodes });
+    printJson({ run: shownPath(folder.path), total, matching, episodes });
     return;
   }
   const count = `${episodes.length} of ${matching} matching episodes (${total} in all)`;
   process.stdout.write(`${[...episodes.map(describeEpisode), count].join('\n\n')}\n`);
+}
+
+function noSuchTask(task: string, known: ReadonlySet<string>): IsogymError {
+  const near = nearest(task, [...known]);
+  const guess = near === undefined ? '' : ` (did you mean ${near}?)`;
+  const [first] = known;
+  return inputError(
+    'UNKNOWN_TASK',
+    `expected a task that the run has an episode of, found ${JSON.stringify(task)}${guess}`,
+    first === undefined
+      ? 'The run has no episodes yet.'
+      : `The run has episodes of ${known.size} tasks, ${first} among them.`,
+  );
 }
 
 function trajectory(record: unknown, run: string): Trajectory {
@@ -82,6 +98,8 @@ class Selection {
   readonly episodes: Trajectory[] = [];
   matching = 0;
   total = 0;
+  /** All that there are, where one is asked for. */
+  readonly tasks = new Set<string>();
   private readonly flags: ShowFlags;
 
   constructor(flags: ShowFlags) {
@@ -91,6 +109,7 @@ class Selection {
   offer(episode: Trajectory): void {
     this.total += 1;
     const { failed, truncated, task, best, worst, limit = LIMIT } = this.flags;
+    if (task !== undefined) this.tasks.add(episode.taskId);
     if (failed === true && episode.verdict.success) return;
     if (truncated === true && !episode.truncated) return;
     if (task !== undefined && episode.taskId !== task) return;

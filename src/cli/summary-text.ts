@@ -4,6 +4,7 @@ import type { PolicyRow } from '../train/evaluate.ts';
 import type { Interval } from '../train/statistics.ts';
 import type { Example, Summary } from '../train/summary.ts';
 import { describeEpisode } from './episode-text.ts';
+import { asTyped } from './invocation.ts';
 
 export function describePolicies(rows: readonly PolicyRow[]): string {
   return table(
@@ -34,10 +35,10 @@ export function describeRun(summary: Summary, example: Example, command: string)
     'The same task, trained:',
     describeEpisode(example.after),
     '',
-    `seed ${summary.seed}, backend ${summary.backend}, ${summary.iterations} iterations, ${summary.wallSeconds.toFixed(1)} s`,
+    `seed ${summary.seed}, backend ${summary.backend}, ${summary.iterations} ${summary.iterations === 1 ? 'iteration' : 'iterations'}, ${summary.wallSeconds.toFixed(1)} s`,
     `run       ${summary.run}`,
-    `again     ${command}`,
-    `episodes  isogym show ${summary.run}`,
+    `again     ${asTyped(command)}`,
+    asTyped(`episodes  isogym show ${summary.run}`),
   ].join('\n');
 }
 

@@ -2,6 +2,7 @@
 import { join } from 'node:path';
 import { Command } from 'commander';
 import { inputError } from '../records/errors.ts';
+import { asTyped } from './invocation.ts';
 import { printJson } from './output.ts';
 import { commandLine, JSON_OPTION, once, runLong, someText } from './session.ts';
 
@@ -57,11 +58,12 @@ async function train(overrides: readonly string[], flags: TrainFlags): Promise<v
       reporter,
       ...(resume === undefined ? {} : { resume }),
     });
-    return {
-      summary: outcome.summary,
-      interrupted: outcome.interrupted,
-      text: outcome.interrupted ? null : describeRun(outcome.summary, outcome.example, again(outcome.summary.run)),
-    };
+    if (outcome.interrupted) {
+      const { resume: command, ...rest } = outcome.summary;
+      return { summary: { ...rest, resume: asTyped(command) }, interrupted: true, text: null };
+    }
+    const { summary, example } = outcome;
+    return { summary, interrupted: false, text: describeRun(summary, example, again(summary.run)) };
   });
 }
 

@@ -14,7 +14,7 @@ const BAR = 20;
 const CLEAR_LINE = '\r\x1b[2K';
 
 export interface OutputReporter extends Reporter {
-  /** Leaves the bar, if one is drawn, so that what others print begins on a line of its own. */
+  /** Leaves the bar, if one is drawn, so that what follows begins on a line of its own; none is drawn from then on. */
   end(): void;
 }
 
@@ -36,11 +36,13 @@ function plainReporter(output: Output): OutputReporter {
 
 function terminalReporter(output: Output): OutputReporter {
   let drawn = '';
+  let ended = false;
   return {
     note: (text) => {
       output.write(drawn === '' ? `${text}\n` : `${CLEAR_LINE}${text}\n${drawn}`);
     },
     progress: (progress) => {
+      if (ended) return;
       const finished = progress.done >= progress.total;
       drawn = `${bar(progress)} ${line(progress)}`.slice(0, (output.columns ?? 80) - 1);
       output.write(`${CLEAR_LINE}${drawn}${finished ? '\n' : ''}`);
@@ -49,6 +51,7 @@ function terminalReporter(output: Output): OutputReporter {
     end: () => {
       if (drawn !== '') output.write('\n');
       drawn = '';
+      ended = true;
     },
   };
 }
@@ -59,9 +62,10 @@ function bar({ done, total }: Progress): string {
 }
 
 function line({ phase, done, total, figures }: Progress): string {
-  return [`${phase} ${done}/${total}`, ...Object.entries(figures).map(([name, x]) => `${name} ${figure(x)}`)].join(
-    '  ',
-  );
+  return [
+    `${phase} ${done}/${total}`,
+    ...Object.entries(figures).map(([name, x]) => `${name} ${typeof x === 'string' ? x : figure(x)}`),
+  ].join('  ');
 }
 
 /** Three decimals, fewer for large figures and an exponent for small ones. */

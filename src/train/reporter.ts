@@ -4,8 +4,8 @@ export interface Progress {
   readonly phase: string;
   readonly done: number;
   readonly total: number;
-  /** Figures to show, by name, in this order. */
-  readonly figures: Readonly<Record<string, number>>;
+  /** Figures to show, by name, in this order: numbers as the output likes them, texts as they are. */
+  readonly figures: Readonly<Record<string, number | string>>;
 }
 
 export interface Reporter {

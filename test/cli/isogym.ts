@@ -4,6 +4,9 @@ import { fileURLToPath } from 'node:url';
 
 export const BIN = fileURLToPath(new URL('../../bin/isogym.js', import.meta.url));
 
+/** As npx starts it, whoever started the tests: commands are then printed as `npx isogym …`. */
+const env = { ...process.env, npm_command: 'exec' };
+
 export interface Ran {
   readonly code: number | null;
   readonly stdout: string;
@@ -11,14 +14,14 @@ export interface Ran {
 }
 
 export function isogym(cwd: string, ...args: readonly string[]): Ran {
-  const { status, stdout, stderr } = spawnSync(process.execPath, [BIN, ...args], { cwd, encoding: 'utf8' });
+  const { status, stdout, stderr } = spawnSync(process.execPath, [BIN, ...args], { cwd, env, encoding: 'utf8' });
   return { code: status, stdout, stderr };
 }
 
 /** Sends `signal` once stdout or stderr has shown `sign`. */
 export function isogymInterrupted(cwd: string, sign: string, args: readonly string[]): Promise<Ran> {
   return new Promise((resolve) => {
-    const child = spawn(process.execPath, [BIN, ...args], { cwd });
+    const child = spawn(process.execPath, [BIN, ...args], { cwd, env });
     const text = { stdout: '', stderr: '' };
     let sent = false;
     for (const name of ['stdout', 'stderr'] as const) {

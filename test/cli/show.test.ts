@@ -99,7 +99,20 @@ test('show picks episodes: the latest, the failed, the truncated, one task, the 
   expect(shown('--best', '2')).toBe('ae of 5');
   expect(shown('--worst', '2')).toBe('cb of 5');
   expect(shown('--worst', '2', '--failed')).toBe('cb of 2');
-  expect(shown('--task', 'nowhere')).toBe(' of 0');
+});
+
+test('a task that the run has no episode of is told with the nearest one', () => {
+  const { code, stdout } = isogym(cwd, 'show', 'job', '--task', 'taks-e', '--json');
+  expect(code).toBe(2);
+  expect(JSON.parse(stdout).error).toEqual({
+    code: 'UNKNOWN_TASK',
+    message: 'expected a task that the run has an episode of, found "taks-e" (did you mean task-e?)',
+    hint: 'The run has episodes of 6 tasks, task-a among them.',
+  });
+});
+
+test('a run is named as everywhere else: by a path that can be typed', () => {
+  expect(JSON.parse(isogym(cwd, 'show', 'job', '--json').stdout).run).toBe('runs/job');
 });
 
 test('show prints episodes for reading, and tells of a torn line on stderr', () => {

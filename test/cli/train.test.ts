@@ -80,7 +80,7 @@ test('without --json a person reads device, progress, the table and the command 
     /^policy +tasks +success/m,
     /^oracle +10 +1\.000 /m,
     /^The same task, trained:$/m,
-    /^again +isogym train --config toy-lookup-tabular\.yaml name=read /m,
+    /^again +npx isogym train --config toy-lookup-tabular\.yaml name=read /m,
   ]) {
     expect(stdout).toMatch(part);
   }
@@ -93,7 +93,7 @@ test('Ctrl-C writes a checkpoint, says how to go on and ends with 130; resuming 
   ]);
   expect(stopped.code).toBe(130);
   const { iterations, ...seen } = JSON.parse(stopped.stdout);
-  expect(seen).toEqual({ run: 'runs/stopped', interrupted: true, resume: 'isogym train --resume runs/stopped' });
+  expect(seen).toEqual({ run: 'runs/stopped', interrupted: true, resume: 'npx isogym train --resume runs/stopped' });
   expect(iterations).toBeGreaterThanOrEqual(3);
 
   const total = iterations + 2;

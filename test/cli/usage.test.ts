@@ -145,6 +145,8 @@ test('wrong input is told with the nearest right one, and ends with code 2', () 
     ['show', 'nowhere', '--best', '0'],
     ['show', 'nowhere', '--best', '1', '--worst', '1'],
     ['exercise', 'step-penalti'],
+    ['exercise'],
+    ['setup'],
   ];
   const seen = wrong.map((args) => {
     const { code, stdout, stderr } = isogym(cwd, ...args);
@@ -156,19 +158,19 @@ test('wrong input is told with the nearest right one, and ends with code 2', () 
   expect(seen.join('\n\n')).toMatchInlineSnapshot(`
     "isogym
     error: expected a command, found none
-    hint: isogym --help
+    hint: npx isogym --help
 
     isogym trian
     error: unknown command 'trian' (Did you mean train?)
-    hint: isogym --help, or isogym COMMAND --help
+    hint: npx isogym --help, or npx isogym COMMAND --help
 
     isogym train
     error: expected --config FILE or --resume RUN, found neither
-    hint: isogym train --config toy-lookup.yaml
+    hint: npx isogym train --config toy-lookup.yaml
 
     isogym train --confg x
     error: unknown option '--confg' (Did you mean --config?)
-    hint: isogym --help, or isogym COMMAND --help
+    hint: npx isogym --help, or npx isogym COMMAND --help
 
     isogym train --config toy-lokup.yaml
     error: expected a config file, found nothing at toy-lokup.yaml (did you mean toy-lookup.yaml?)
@@ -180,47 +182,55 @@ test('wrong input is told with the nearest right one, and ends with code 2', () 
 
     isogym train --config toy-lookup.yaml --config x.yaml
     error: option '--config <file>' argument 'x.yaml' is invalid. Expected this option once, found it again.
-    hint: isogym --help, or isogym COMMAND --help
+    hint: npx isogym --help, or npx isogym COMMAND --help
 
     isogym train --config 
     error: option '--config <file>' argument '' is invalid. Expected some text.
-    hint: isogym --help, or isogym COMMAND --help
+    hint: npx isogym --help, or npx isogym COMMAND --help
 
     isogym train --seed=1
     error: unknown option '--seed=1'
-    hint: A key of the config is told without dashes: isogym train --config FILE seed=1
+    hint: A key of the config is told without dashes: npx isogym train --config FILE seed=1
 
     isogym train toy-lookup-tabular.yaml
     error: expected --config FILE or --resume RUN, found neither
-    hint: isogym train --config toy-lookup-tabular.yaml
+    hint: npx isogym train --config toy-lookup-tabular.yaml
 
     isogym train --resume nowhere
     error: expected the folder of a run, found no manifest.json in nowhere
-    hint: A run is named by its folder, as in \`isogym show runs/toy-lookup\`.
+    hint: A run is named by its folder, as in \`npx isogym show runs/toy-lookup\`.
 
     isogym help trian
     error: expected a command, found "trian" (did you mean train?)
-    hint: isogym --help
+    hint: npx isogym --help
 
     isogym eval
     error: missing required argument 'run'
-    hint: isogym --help, or isogym COMMAND --help
+    hint: npx isogym --help, or npx isogym COMMAND --help
 
     isogym eval a b
     error: too many arguments for 'eval'. Expected 1 argument but got 2: a, b.
-    hint: isogym --help, or isogym COMMAND --help
+    hint: npx isogym --help, or npx isogym COMMAND --help
 
     isogym show nowhere --best 0
     error: option '--best <n>' argument '0' is invalid. Expected a whole number of at least 1.
-    hint: isogym --help, or isogym COMMAND --help
+    hint: npx isogym --help, or npx isogym COMMAND --help
 
     isogym show nowhere --best 1 --worst 1
     error: expected one of --best, --worst and --limit, found more
-    hint: isogym show RUN --best 3
+    hint: npx isogym show RUN --best 3
 
     isogym exercise step-penalti
     error: unknown command 'step-penalti' (Did you mean step-penalty?)
-    hint: isogym --help, or isogym COMMAND --help"
+    hint: npx isogym --help, or npx isogym COMMAND --help
+
+    isogym exercise
+    error: expected a command of exercise (step-penalty), found none
+    hint: npx isogym exercise --help
+
+    isogym setup
+    error: expected a command of setup (native, cuda), found none
+    hint: npx isogym setup --help"
   `);
 });
 
@@ -232,6 +242,9 @@ test('with --json a failure is one object on stdout, whatever went wrong', () =>
     ['train', '--config', 'nowhere.yaml'],
     ['eval', 'nowhere'],
     ['show', 'nowhere'],
+    ['exercise'],
+    ['bench', 'trian'],
+    [],
   ]) {
     const { code, stdout } = isogym(cwd, ...args, '--json');
     expect(code).toBe(2);
@@ -239,6 +252,18 @@ test('with --json a failure is one object on stdout, whatever went wrong', () =>
     expect(JSON.parse(stdout)).toEqual({
       error: { code: expect.stringMatching(/^[A-Z_]+$/), message: expect.any(String), hint: expect.any(String) },
     });
+  }
+});
+
+test('--json may stand before the command too', () => {
+  for (const args of [
+    ['--json', 'show', 'nowhere'],
+    ['--json', 'exercise', 'step-penalti'],
+    ['exercise', '--json', 'step-penalty', 'x'],
+  ]) {
+    const { code, stdout } = isogym(cwd, ...args);
+    expect(code).toBe(2);
+    expect(JSON.parse(stdout).error.message).not.toContain('--json');
   }
 });
 

@@ -59,6 +59,23 @@ test('a bar never wraps, and what follows an unfinished one begins a line', () =
   expect(out.text()).toBe(`\r\x1b[2K${'[#####...............] train'.slice(0, 19)}\n`);
 });
 
+test('once it has ended no bar comes back: not with a step that was under way, nor with a note', () => {
+  const out = output({ isTTY: true, columns: 60 });
+  const reporter = reporterTo(out);
+  reporter.progress(step(1));
+  reporter.end();
+  reporter.note('Stopping …');
+  reporter.progress(step(2));
+  reporter.note('Interrupted');
+  expect(out.text().split('\n').slice(1)).toEqual(['Stopping …', 'Interrupted', '']);
+});
+
+test('a figure that is a text is shown as it is', () => {
+  const out = output();
+  reporterTo(out).progress({ phase: 'train', done: 1, total: 1, figures: { seed: '3', return: 0.5 } });
+  expect(out.text()).toBe('train 1/1  seed 3  return 0.500\n');
+});
+
 test('a dumb terminal gets plain lines', () => {
   const out = output({ isTTY: true });
   reporterTo(out, { dumb: true }).progress(step(1));

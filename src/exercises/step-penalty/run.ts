@@ -67,7 +67,11 @@ export async function runStepPenalty(options: {
       configs.map(async (config) => {
         const result = await pool.run(config, { signal });
         done++;
-        const figures = { penalty: config.reward.stepPenalty, seed: config.seed, return: result.return };
+        const figures = {
+          penalty: penaltyText(config.reward.stepPenalty),
+          seed: String(config.seed),
+          return: result.return,
+        };
         reporter.progress({ phase: 'exercise', done, total: configs.length, figures });
         return result;
       }),
@@ -130,11 +134,15 @@ function behaviourOfPath(path: readonly LookupAction[]): Behaviour {
   return path.includes('calculate') ? 'full path' : 'other';
 }
 
+function penaltyText(penalty: number): string {
+  return penalty.toFixed(2);
+}
+
 /** For people: the table, then where the reference text and the arithmetic part. */
 function describe({ rows, seeds }: StepPenaltySummary): string {
   const number = (x: number) => x.toFixed(3);
   const lines = rows.map(({ penalty, optimum: best, arithmetic, learnt }) => [
-    penalty.toFixed(2),
+    penaltyText(penalty),
     `${number(best.return)} ${best.behaviour}`,
     number(arithmetic['lookup skipped']),
     number(arithmetic['immediate answer']),
@@ -155,13 +163,13 @@ function describe({ rows, seeds }: StepPenaltySummary): string {
     `The reference text expects that at 0.2 the policy skips a lookup and guesses. Of ${rows.length * seeds.length} runs here, ${skipped} did.`,
     highest === undefined
       ? ''
-      : `By the arithmetic the full path is still the optimum at ${highest.penalty.toFixed(2)}: 1 − 4 × ${highest.penalty} = ${number(highest.arithmetic['full path'])}, against ${number(highest.arithmetic['lookup skipped'])} for a skipped lookup; skipping pays only where a fact can be guessed.`,
+      : `By the arithmetic the full path is still the optimum at ${penaltyText(highest.penalty)}: 1 − 4 × ${highest.penalty} = ${number(highest.arithmetic['full path'])}, against ${number(highest.arithmetic['lookup skipped'])} for a skipped lookup; skipping pays only where a fact can be guessed.`,
     missed.length === 0
       ? 'Every run found the optimum.'
       : missed
           .map(
             ({ penalty, learnt }) =>
-              `At ${penalty.toFixed(2)} ${learnt.elsewhere} of ${seeds.length} runs ended elsewhere: ${learnt.localOptima} in a local optimum (with what the policy would do next, no other action on its path looks better), ${learnt.elsewhere - learnt.localOptima} on a plateau (another action does look better, and is drawn too rarely to be learnt from soon).`,
+              `At ${penaltyText(penalty)} ${learnt.elsewhere} of ${seeds.length} runs ended elsewhere: ${learnt.localOptima} in a local optimum (with what the policy would do next, no other action on its path looks better), ${learnt.elsewhere - learnt.localOptima} on a plateau (another action does look better, and is drawn too rarely to be learnt from soon).`,
           )
           .join('\n'),
     missed.length === 0

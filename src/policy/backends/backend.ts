@@ -9,6 +9,8 @@ export interface PassedOver {
   readonly backend: BackendName;
   /** One line. */
   readonly reason: string;
+  /** The same in a word or two, e.g. `not set up`. */
+  readonly brief: string;
 }
 
 export interface Backend {
@@ -21,20 +23,23 @@ export interface Backend {
   readonly tf: typeof Tf;
 }
 
-/** One line for people: the device, and why each better backend was passed over. */
-export function describeBackend({ name, device, passedOver }: Backend): string {
-  const reasons = passedOver.map(({ backend, reason }) => `${backend}: ${reason}`);
-  return [`backend ${name}: ${device}`, ...(reasons.length > 0 ? [`passed over ${reasons.join('; ')}`] : [])].join(
-    '; ',
-  );
+/** One line for people: the device, and in a word or two why each better backend was passed over; `isogym doctor` says it at length. */
+export function describeBackend({ name, device, passedOver }: Pick<Backend, 'name' | 'device' | 'passedOver'>): string {
+  const alike = new Map<string, BackendName[]>();
+  for (const { backend, brief } of passedOver) alike.set(brief, [...(alike.get(brief) ?? []), backend]);
+  const reasons = [...alike].map(([brief, backends]) => `${backends.join(', ')}: ${brief}`);
+  return `backend ${name}: ${device}${reasons.length > 0 ? ` (passed over: ${reasons.join('; ')})` : ''}`;
 }
 
 /** Why a backend does not work here; never leaves this folder. */
 export class Unavailable extends Error {
   /** What a person can do about it. */
   readonly hint: string | undefined;
-  constructor(reason: string, hint?: string) {
+  /** The reason in a word or two. */
+  readonly brief: string;
+  constructor(reason: string, brief: string, hint?: string) {
     super(reason);
+    this.brief = brief;
     this.hint = hint;
   }
 }

@@ -37,7 +37,11 @@ function load(kind: 'cuda' | 'native'): Binding {
   try {
     register(addon);
   } catch (error) {
-    throw new Unavailable(`the addon does not load: ${messageOf(error).split('\n')[0]}`, `isogym setup ${kind}`);
+    throw new Unavailable(
+      `the addon does not load: ${messageOf(error).split('\n')[0]}`,
+      'does not load',
+      `isogym setup ${kind}`,
+    );
   } finally {
     restore();
   }
@@ -51,8 +55,12 @@ function rank({ cuda, setUpBy }: Addon): number {
 
 function missing(kind: 'cuda' | 'native'): Unavailable {
   return packageFolder(ADDON_PACKAGE) === undefined
-    ? new Unavailable(`${ADDON_PACKAGE} is not installed`, `npm install --ignore-scripts ${ADDON_PACKAGE}@4.22.0`)
-    : new Unavailable('TensorFlow is not set up', `isogym setup ${kind}`);
+    ? new Unavailable(
+        `${ADDON_PACKAGE} is not installed`,
+        'not installed',
+        `npm install --ignore-scripts ${ADDON_PACKAGE}@4.22.0`,
+      )
+    : new Unavailable('TensorFlow is not set up', 'not set up', `isogym setup ${kind}`);
 }
 
 /**

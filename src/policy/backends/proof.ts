@@ -24,7 +24,10 @@ export async function prove(tf: typeof Tf): Promise<void> {
     const found = [...(await value.data()), ...(await grad.data())];
     const expected = [VALUE, ...GRADIENT];
     if (found.length !== expected.length || found.some((x, i) => !(Math.abs(x - (expected[i] ?? 0)) < 1e-4))) {
-      throw new Unavailable(`it computes wrongly: expected ${expected.join(' ')}, found ${found.join(' ')}`);
+      throw new Unavailable(
+        `it computes wrongly: expected ${expected.join(' ')}, found ${found.join(' ')}`,
+        'computes wrongly',
+      );
     }
   } finally {
     tf.dispose([ids, a, w, value, grad]);

@@ -15,13 +15,17 @@ export { type Backend, type BackendName, describeBackend, type PassedOver } from
 const START: Record<BackendName, () => Promise<string>> = {
   cuda: async () => {
     const { library, gpu } = loadBinding('cuda');
-    if (!gpu) throw new Unavailable(`${library} finds no GPU`, driverHint());
+    if (!gpu) throw new Unavailable(`${library} finds no GPU`, 'no GPU', driverHint());
     await tf.setBackend('tensorflow');
     return `${nvidiaDriver()?.gpus[0] ?? 'GPU'} through ${library}`;
   },
   native: async () => {
     const { library, gpu } = loadBinding('native');
-    if (gpu) throw new Unavailable('the addon is loaded with the GPU in this process: it is the backend cuda');
+    if (gpu)
+      throw new Unavailable(
+        'the addon is loaded with the GPU in this process: it is the backend cuda',
+        'loaded as cuda',
+      );
     await tf.setBackend('tensorflow');
     return `${cpuModel()} through ${library}`;
   },
@@ -70,7 +74,11 @@ async function select(wanted: 'auto' | BackendName): Promise<Backend> {
     try {
       return { name, device: await start(name), passedOver, tf };
     } catch (error) {
-      passedOver.push({ backend: name, reason: reasonOf(error) });
+      passedOver.push({
+        backend: name,
+        reason: reasonOf(error),
+        brief: error instanceof Unavailable ? error.brief : 'fails',
+      });
       cause = error;
     }
   }

@@ -20,7 +20,11 @@ let loaded: Promise<void> | undefined;
 export async function loadWebgpu(): Promise<string> {
   const missing = PACKAGES.filter((name) => !installed(name));
   if (missing.length > 0) {
-    throw new Unavailable(`${missing.join(' and ')} not installed`, `npm install ${missing.join(' ')}`);
+    throw new Unavailable(
+      `${missing.join(' and ')} not installed`,
+      'not installed',
+      `npm install ${missing.join(' ')}`,
+    );
   }
   loaded ??= load();
   await loaded;
@@ -33,7 +37,7 @@ async function load(): Promise<void> {
   const { globals, create } = (await import(dawn)) as Dawn;
   const gpu = create([]);
   // tfjs would print a stack trace where there is none.
-  if ((await gpu.requestAdapter()) === null) throw new Unavailable('no WebGPU adapter was found');
+  if ((await gpu.requestAdapter()) === null) throw new Unavailable('no WebGPU adapter was found', 'no adapter');
   Object.assign(globalThis, globals);
   Object.defineProperty(globalThis.navigator, 'gpu', { value: gpu, configurable: true });
   await import(kernels);

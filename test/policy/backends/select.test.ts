@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url';
 import { Worker } from 'node:worker_threads';
 import * as tf from '@tensorflow/tfjs';
 import { expect, test } from 'vitest';
-import { BACKENDS } from '../../../src/policy/backends/backend.ts';
+import { BACKENDS, describeBackend } from '../../../src/policy/backends/backend.ts';
 import { prove } from '../../../src/policy/backends/proof.ts';
 import { probeBackends, selectBackend } from '../../../src/policy/backends/select.ts';
 
@@ -12,8 +12,23 @@ const PROBE = new URL('./probe.ts', import.meta.url);
 test('auto takes the first that works and says of each better one why not', async () => {
   const backend = await selectBackend('auto');
   expect(backend.passedOver.map((p) => p.backend)).toEqual(BACKENDS.slice(0, BACKENDS.indexOf(backend.name)));
-  for (const { reason } of backend.passedOver) expect(reason).toMatch(/^[^\n]{10,}$/);
+  for (const { reason, brief } of backend.passedOver) {
+    expect(reason).toMatch(/^[^\n]{10,}$/);
+    expect(brief).toMatch(/^[a-z ]{2,20}$/i);
+  }
   expect(backend.device).not.toBe('');
+});
+
+test('a backend and why better ones were passed over is one short line', () => {
+  const passedOver = [
+    { backend: 'cuda', reason: 'TensorFlow is not set up (isogym setup cuda)', brief: 'not set up' },
+    { backend: 'native', reason: 'TensorFlow is not set up (isogym setup native)', brief: 'not set up' },
+    { backend: 'webgpu', reason: 'webgpu not installed (npm install webgpu)', brief: 'not installed' },
+  ] as const;
+  expect(describeBackend({ name: 'wasm', device: 'Xeon, one thread', passedOver })).toBe(
+    'backend wasm: Xeon, one thread (passed over: cuda, native: not set up; webgpu: not installed)',
+  );
+  expect(describeBackend({ name: 'cpu', device: 'Xeon', passedOver: [] })).toBe('backend cpu: Xeon');
 });
 
 test('a backend that was asked for by name is set, and nothing is passed over', async () => {
