@@ -2,8 +2,6 @@
 import type { DataType, TensorInfo } from '@tensorflow/tfjs';
 
 export interface HeapTensor {
-  /** tfjs's id inside the module. */
-  readonly id: number;
   /** Bytes. */
   readonly memoryOffset: number;
 }
@@ -17,23 +15,10 @@ export interface WasmBackend {
     readonly HEAPU8: Uint8Array;
     readonly HEAP32: Int32Array;
     readonly HEAPF32: Float32Array;
+    /** Bytes → pointer. */
     _malloc(bytes: number): number;
-    /** Shapes as pointers to three int32 each. */
-    _BatchMatMul(
-      aId: number,
-      aShape: number,
-      aRank: number,
-      bId: number,
-      bShape: number,
-      bRank: number,
-      transposeA: number,
-      transposeB: number,
-      outId: number,
-    ): void;
-    readonly tfjs: {
-      registerTensor(id: number, size: number, memoryOffset: number): void;
-      disposeData(id: number): void;
-    };
+    /** Exports of tfjs's module; the memory is a WebAssembly.Memory. */
+    readonly asm: { readonly memory: object };
   };
   readonly dataIdMap: { get(dataId: object): HeapTensor };
   makeOutput(shape: readonly number[], dtype: DataType): TensorInfo;
