@@ -11,13 +11,19 @@ export function describePolicies(rows: readonly PolicyRow[]): string {
     ['policy', 'tasks', 'success (greedy)', 'success (sampled)', 'return', 'steps'],
     rows.map((row) => [
       row.name,
-      row.unusable === 0 ? String(row.tasks) : `${row.tasks} (${row.unusable} unusable)`,
+      tasks(row),
       interval(row.success),
       interval(row.sampledSuccess),
       interval(row.return),
       interval(row.steps),
     ]),
   );
+}
+
+function tasks({ tasks: all, unusable, sampledUnusable }: PolicyRow): string {
+  return unusable + sampledUnusable === 0
+    ? String(all)
+    : `${all} (unusable: ${unusable} greedy, ${sampledUnusable} sampled)`;
 }
 
 /** `command` is what was typed: with the seed it reproduces the run. */

@@ -31,7 +31,7 @@ export interface World {
   readonly tools: Readonly<Record<string, (args: never) => string>>;
 }
 
-/** What a scripted policy sees: the same as any policy, in words. */
+/** What a scripted or a tabular policy sees: the steps in words and the task's public part, since both are the environment's own. */
 export interface ScriptView {
   readonly task: PublicTask;
   readonly steps: readonly Step[];

@@ -71,7 +71,7 @@ async function loop(setup: EpisodeSetup, transcript: Transcript): Promise<Episod
     try {
       reply = await policy.request({
         episodeId: request.id,
-        task: request.task,
+        prompt: request.task.prompt,
         steps: transcript.steps,
         ids: transcript.ids,
         newFrom,

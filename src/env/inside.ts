@@ -1,15 +1,15 @@
 /** @module The environment's own equipment for a rollout: its format, tokenizer and grammar, and the policies that act beside it. */
 import { actionGrammar, type Grammar } from '../policy/grammar/index.ts';
-import type { Policy } from '../policy/policy.ts';
+import type { Policy, TaskOf } from '../policy/policy.ts';
 import { scriptedPolicy } from '../policy/scripted.ts';
 import { tabularPolicy } from '../policy/tabular-policy.ts';
 import { Tokenizer } from '../policy/tokenizer.ts';
 import { uniformPolicy } from '../policy/uniform.ts';
-import { inputError } from '../records/errors.ts';
+import { IsogymError, inputError } from '../records/errors.ts';
 import { nearest } from '../records/nearest.ts';
 import type { Environment } from './environment.ts';
 import { type Format, formatOf } from './format.ts';
-import type { InsideSpec, RolloutSetup } from './rollouts.ts';
+import type { InsideSpec, RolloutRequest, RolloutSetup } from './rollouts.ts';
 
 export class Inside {
   readonly environment: Environment;
@@ -32,14 +32,15 @@ export class Inside {
     return this.#grammar;
   }
 
-  /** @throws UNKNOWN_SCRIPT, POLICY_UNFIT, TABLE_SHAPE */
-  policy(spec: InsideSpec): Policy {
+  /** @param requests the episodes that it will act in. @throws UNKNOWN_SCRIPT, POLICY_UNFIT, TABLE_SHAPE */
+  policy(spec: InsideSpec, requests: readonly RolloutRequest[]): Policy {
+    const taskOf = tasksOf(requests);
     const { name, scripts, tabular } = this.environment;
     switch (spec.kind) {
       case 'scripted': {
         const script = Object.hasOwn(scripts, spec.script) ? scripts[spec.script] : undefined;
         if (script === undefined) throw unknownScript(spec.script, name, Object.keys(scripts));
-        return scriptedPolicy(spec.script, script, this.format, this.tokenizer);
+        return scriptedPolicy(spec.script, script, this.format, this.tokenizer, taskOf);
       }
       case 'uniform':
         return uniformPolicy(this.grammar, this.format, this.tokenizer);
@@ -47,9 +48,18 @@ export class Inside {
         if (tabular === undefined) {
           throw inputError('POLICY_UNFIT', `a tabular policy wants a tabular view, which ${name} does not declare`);
         }
-        return tabularPolicy(tabular, spec.table, spec, this.format);
+        return tabularPolicy(tabular, spec.table, spec, this.format, taskOf);
     }
   }
+}
+
+function tasksOf(requests: readonly RolloutRequest[]): TaskOf {
+  const tasks = new Map(requests.map(({ id, task }) => [id, task]));
+  return (id) => {
+    const task = tasks.get(id);
+    if (task === undefined) throw new IsogymError('INTERNAL', `expected an episode of this run, found ${id}`);
+    return task;
+  };
 }
 
 function unknownScript(script: string, environment: string, known: readonly string[]) {

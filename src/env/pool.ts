@@ -122,7 +122,7 @@ export class RolloutPool implements RolloutEngine {
         return requests.map((request) => conversation.episode(request.id));
       }
       // Made here too, so that what does not suit the environment is the caller's error and not each worker's.
-      const { name } = this.#inside.policy(policy);
+      const { name } = this.#inside.policy(policy, requests);
       // 5 to 10 ms of work in each, a few for each worker, so that none waits long for the last.
       const most = this.#ownsHosts ? 256 : 64;
       const size = Math.min(most, Math.max(16, Math.ceil(requests.length / (4 * this.#workers))));

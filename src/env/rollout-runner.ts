@@ -65,7 +65,7 @@ export class RolloutRunner implements RolloutEngine {
 
   /** One episode after another, with a policy that acts in this thread. */
   async act(requests: readonly RolloutRequest[], spec: InsideSpec, signal?: StopSignal): Promise<Episode[]> {
-    const policy = this.#inside.policy(spec);
+    const policy = this.#inside.policy(spec, requests);
     const episodes: Episode[] = [];
     for (const request of requests) {
       episodes.push(await this.#episode(request, policy, signal));

@@ -5,12 +5,13 @@ import type { PublicTask } from '../records/task.ts';
 import type { Step } from '../records/trajectory.ts';
 
 /**
- * What a policy is given at each step. `ids` is the whole token context so far (it grows: read it during the request only);
+ * What a policy is given at each step: the prompt and what has been observed since, and nothing else of the task. `ids` is the whole token context so far (it grows: read it during the request only);
  * `newFrom` is the index of the first id that the policy has neither been given nor sampled itself.
  */
 export interface PolicyContext {
   readonly episodeId: string;
-  readonly task: PublicTask;
+  /** What the episode began with, as it stands in the task. */
+  readonly prompt: string;
   readonly steps: readonly Step[];
   readonly ids: readonly number[];
   readonly newFrom: number;
@@ -33,6 +34,12 @@ export interface PolicyReply {
   /** Tokens that stand for what this policy saw before acting and that are not the environment's text (a tabular policy's state); given before `ids`, mask 0. */
   readonly observed?: readonly number[];
 }
+
+/**
+ * The door for policies that act beside the environment, in words (scripted, tabular): its public part of an episode's task, which a
+ * policy that only writes tokens never gets.
+ */
+export type TaskOf = (episodeId: string) => PublicTask;
 
 export interface Policy {
   /** Shown in records, e.g. `scripted:oracle`, `tabular`, `transformer`. */

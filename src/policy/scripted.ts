@@ -1,18 +1,24 @@
 /** @module The scripted policy: acts in words, as a function of what has been seen. The standard double for a model. */
 import type { Script, ScriptedAction } from '../env/environment.ts';
 import type { Format } from '../env/format.ts';
-import type { Policy } from './policy.ts';
+import type { Policy, TaskOf } from './policy.ts';
 import { actionInWords } from './reply.ts';
 import type { Tokenizer } from './tokenizer.ts';
 
 /** Its text is encoded once, here, the end token added; it samples nothing, so there are no logprobs. */
-export function scriptedPolicy(name: string, script: Script, format: Format, tokenizer: Tokenizer): Policy {
+export function scriptedPolicy(
+  name: string,
+  script: Script,
+  format: Format,
+  tokenizer: Tokenizer,
+  taskOf: TaskOf,
+): Policy {
   return {
     name: `scripted:${name}`,
     version: 0,
     tokens: 'text',
-    request({ task, steps, random, maxTokens }) {
-      const action = actionInWords(script({ task, steps, random }), steps, format);
+    request({ episodeId, steps, random, maxTokens }) {
+      const action = actionInWords(script({ task: taskOf(episodeId), steps, random }), steps, format);
       const ids = [...tokenizer.encode(action.text), tokenizer.end];
       if (ids.length <= maxTokens) return { action, ids, logprobs: null, cutOff: false };
       const kept = ids.slice(0, maxTokens);

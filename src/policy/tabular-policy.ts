@@ -2,7 +2,7 @@
 import type { TabularView } from '../env/environment.ts';
 import type { Format } from '../env/format.ts';
 import { IsogymError } from '../records/errors.ts';
-import type { Policy } from './policy.ts';
+import type { Policy, TaskOf } from './policy.ts';
 import { actionInWords } from './reply.ts';
 import { greedyToken, sampleToken } from './sampling.ts';
 
@@ -22,6 +22,7 @@ export function tabularPolicy(
   table: Float32Array,
   o: { readonly version: number; readonly temperature: number; readonly greedy: boolean },
   format: Format,
+  taskOf: TaskOf,
 ): Policy {
   const actions = view.actions.length;
   if (table.length !== view.states * actions) {
@@ -35,8 +36,8 @@ export function tabularPolicy(
     name: 'tabular',
     version: o.version,
     tokens: 'own',
-    request({ task, steps, random }) {
-      const seen = { task, steps, random };
+    request({ episodeId, steps, random }) {
+      const seen = { task: taskOf(episodeId), steps, random };
       const state = view.observe(seen);
       const row = state * actions;
       const { id, logprob } = o.greedy

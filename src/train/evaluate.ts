@@ -29,7 +29,10 @@ export interface Evaluation {
 export interface PolicyRow {
   readonly name: PolicyName;
   readonly tasks: number;
+  /** Greedy episodes that could not be judged: left out of `success`, `return` and `steps`. */
   readonly unusable: number;
+  /** Sampled ones: left out of `sampledSuccess`. */
+  readonly sampledUnusable: number;
   readonly success: Interval;
   readonly sampledSuccess: Interval;
   readonly return: Interval;
@@ -73,6 +76,7 @@ export function policyRow(name: PolicyName, greedy: Evaluation, sampled: Evaluat
     name,
     tasks: greedy.tasks,
     unusable: greedy.unusable,
+    sampledUnusable: sampled.unusable,
     success: wilson(successes(greedy), greedy.outcomes.length),
     sampledSuccess: wilson(successes(sampled), sampled.outcomes.length),
     return: interval(

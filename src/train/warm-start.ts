@@ -10,7 +10,7 @@ import { packBatch } from './batch.ts';
 import { collect, groupRequests, type Rig } from './collect.ts';
 import type { Config } from './config.ts';
 import type { Learner, UpdateStatistics } from './learner.ts';
-import type { Where } from './rig.ts';
+import type { OpenRig, Where } from './rig.ts';
 import { learningRate } from './schedule.ts';
 import { drawOfStep } from './task-set.ts';
 import { usableOnly } from './usable.ts';
@@ -19,17 +19,18 @@ type WarmStart = NonNullable<Config['warmStart']>;
 
 /**
  * `demonstrations` episodes, each script its share of them (rounded down, the last script taking the rest), on tasks drawn without
- * replacement until all have been drawn. They are run in the sandbox and judged like any other episode.
+ * replacement until all have been drawn. Which tasks a script gets follows from the order in which the environment declares its
+ * scripts: the order of the mixture's keys says nothing. They are run in the sandbox and judged like any other episode.
  * @throws NO_USABLE_ROLLOUT where a script shows nothing that can be learnt from: its share would be missing
  */
 export async function demonstrate(
   warmStart: WarmStart,
-  rig: Rig,
+  rig: Rig & Pick<OpenRig, 'environment'>,
   tasks: readonly Task[],
   seed: string,
   signal?: AbortSignal,
 ): Promise<readonly Trajectory[]> {
-  const names = Object.keys(warmStart.mixture).filter((name) => warmStart.mixture[name] !== 0);
+  const names = Object.keys(rig.environment.scripts).filter((name) => (warmStart.mixture[name] ?? 0) > 0);
   const drawn = drawOfStep(tasks, deriveSeed(seed, 'demonstrations'), 0, warmStart.demonstrations);
   const requests = groupRequests(drawn, 1, deriveSeed(seed, 'demonstrations'), 0);
   const out: Trajectory[] = [];

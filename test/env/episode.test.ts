@@ -30,6 +30,8 @@ const lookup = (key: string) => call('lookup', { key });
 /** Without the tools' schemas in the prompt, so that tokens can be counted by hand. */
 const plain = (): Format => ({ ...formatOf(trial), prompt: (task) => `${task.prompt}\n` });
 
+const TASK = { id: 'task', prompt: 'total population of x and y?', public: { facts: FACTS } };
+
 /** The trial environment in a real isolate, with facts. */
 async function run(
   policy: Policy,
@@ -39,7 +41,7 @@ async function run(
   const host = new WorldHost({ script, reset: 'context', memoryMiB: 32 });
   try {
     return await runEpisode({
-      request: requestOf({ id: 'task', prompt: 'total population of x and y?', public: { facts: FACTS } }),
+      request: requestOf(TASK),
       environment: { ...trial, limits: { ...trial.limits, ...limits } },
       format: plain(),
       world: host.open(JSON.stringify({ facts: FACTS }), 'seed'),
@@ -53,7 +55,7 @@ async function run(
 }
 
 const scripted = (...actions: readonly ScriptedAction[]) =>
-  scriptedPolicy('list', scriptFromList(actions), formatOf(trial), tokenizer);
+  scriptedPolicy('list', scriptFromList(actions), formatOf(trial), tokenizer, () => TASK);
 
 /** A policy that writes these texts, whatever they are, the last of them for ever. */
 function writing(...texts: readonly string[]): Policy {
@@ -305,6 +307,23 @@ describe('stopping', () => {
     expect(episode).toMatchObject({ stop: 'cancelled', final: null });
     expect(episode.steps).toHaveLength(1);
   });
+});
+
+it('a policy is given the prompt and what it observed: nothing of what the task gives the environment alone', async () => {
+  const seen: string[] = [];
+  const policy = scripted(lookup('population_of_x'));
+  await run({
+    ...policy,
+    request(context) {
+      seen.push(JSON.stringify(context));
+      return policy.request(context);
+    },
+  });
+  expect(seen).toHaveLength(2);
+  expect(JSON.parse(seen[0]!)).toMatchObject({ prompt: TASK.prompt, steps: [] });
+  expect(seen[0]).not.toContain(FACTS.population_of_x);
+  expect(seen[1]).toContain(FACTS.population_of_x);
+  for (const context of seen) expect(context).not.toContain(FACTS.population_of_y);
 });
 
 describe('what the policy does wrong is data', () => {

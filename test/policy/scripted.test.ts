@@ -25,18 +25,20 @@ const step = (observation: string): Step => ({
 });
 const context = (steps: readonly Step[], maxTokens = 10): PolicyContext => ({
   episodeId: 'e',
-  task: { id: 't', prompt: 'p', public: null },
+  prompt: 'p',
   steps,
   ids: [],
   newFrom: 0,
   maxTokens,
   random: () => 0.25,
 });
+const taskOf = (id: string) => ({ id: `task of ${id}`, prompt: 'p', public: null });
 const list = scriptedPolicy(
   'list',
   scriptFromList([{ calls: [{ tool: 'say', arguments: { text: 'hello' } }] }]),
   format,
   tokenizer,
+  taskOf,
 );
 
 it('writes its action as text, encodes it once, ends it with the end token, and has sampled nothing', () => {
@@ -59,6 +61,7 @@ it('numbers its calls on from those that the episode has seen', () => {
     () => ({ calls: [{ tool: 'say', arguments: { text: 'hello' } }] }),
     format,
     tokenizer,
+    taskOf,
   );
   expect(again.request(context([step('1'), step('2')]))).toMatchObject({ action: { calls: [{ id: 'call-3' }] } });
 });
@@ -78,6 +81,7 @@ it('shows its script the task, the steps and the episode’s own chance', () => 
     ({ task, steps, random }) => ({ final: `${task.id} ${steps.length} ${random()}` }),
     format,
     tokenizer,
+    taskOf,
   );
-  expect(answer.request(context([step('1')], 40))).toMatchObject({ action: { final: 't 1 0.25' } });
+  expect(answer.request(context([step('1')], 40))).toMatchObject({ action: { final: 'task of e 1 0.25' } });
 });

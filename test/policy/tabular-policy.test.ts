@@ -15,14 +15,11 @@ const view: TabularView = {
 };
 // Softmax of row 0 at temperature 1: 1/6, 2/6, 3/6. Row 1: two equal largest.
 const table = Float32Array.of(Math.log(1), Math.log(2), Math.log(3), 0, 5, 5);
+const taskOf = (id: string) => ({ id, prompt: id, public: null });
 const acting = (o: { temperature?: number; greedy?: boolean } = {}) =>
-  tabularPolicy(view, table, { version: 4, temperature: 1, greedy: false, ...o }, format);
+  tabularPolicy(view, table, { version: 4, temperature: 1, greedy: false, ...o }, format, taskOf);
 const ask = (state: number, random: Random, o = {}) =>
-  acting(o).request({
-    task: { id: 't', prompt: String(state), public: null },
-    steps: [],
-    random,
-  } as unknown as PolicyContext) as PolicyReply;
+  acting(o).request({ episodeId: String(state), steps: [], random } as unknown as PolicyContext) as PolicyReply;
 
 describe('sampling', () => {
   it.each([
@@ -67,7 +64,7 @@ it('its tokens are its own, under the version of its weights', () => {
 });
 
 it('a table of another shape is refused', () => {
-  expect(() => tabularPolicy(view, new Float32Array(5), { version: 0, temperature: 1, greedy: false }, format)).toThrow(
-    'expected a table of 2 states × 3 actions = 6 numbers, found 5',
-  );
+  expect(() =>
+    tabularPolicy(view, new Float32Array(5), { version: 0, temperature: 1, greedy: false }, format, taskOf),
+  ).toThrow('expected a table of 2 states × 3 actions = 6 numbers, found 5');
 });
