@@ -1,10 +1,12 @@
 /** @module What an environment is: a declaration outside the isolate, a world inside it. Users write one with `defineEnvironment`. */
 import type { z } from 'zod';
+import { shown } from '../records/declaration.ts';
 import { inputError } from '../records/errors.ts';
 import type { Json } from '../records/json.ts';
 import type { Random } from '../records/random.ts';
 import type { PublicTask, Task } from '../records/task.ts';
 import type { Step } from '../records/trajectory.ts';
+import { environmentProblems } from './environment-problems.ts';
 import { CODE_DEFAULTS, type CodeLimits, type RunCode } from './sandbox/code.ts';
 import type { Tool } from './tool.ts';
 
@@ -112,7 +114,7 @@ export type EnvironmentDefinition<Options> = Omit<
  * @throws INVALID_ENVIRONMENT naming every problem at once.
  */
 export function defineEnvironment<Options>(definition: EnvironmentDefinition<Options>): Environment<Options> {
-  const { code, ...rest } = definition;
+  const { code, ...rest } = { ...definition };
   const environment: Environment<Options> = {
     format: 'json',
     words: [],
@@ -128,48 +130,16 @@ export function defineEnvironment<Options>(definition: EnvironmentDefinition<Opt
       maxActionTokens: 512,
       maxCalls: 100,
       maxMalformed: 3,
-      ...definition.limits,
+      ...rest.limits,
     },
   };
-  const problems = problemsOf(environment);
+  const problems = environmentProblems(environment);
   if (problems.length > 0) {
-    throw inputError('INVALID_ENVIRONMENT', `environment ${JSON.stringify(environment.name)}: ${problems.join('; ')}`);
+    throw inputError(
+      'INVALID_ENVIRONMENT',
+      `environment ${shown(environment.name)}: ${problems.join('; ')}`,
+      'Correct them in the call of defineEnvironment.',
+    );
   }
   return environment;
-}
-
-function problemsOf(environment: Environment<unknown>): string[] {
-  const problems: string[] = [];
-  const { name, tools, words, limits, memoryMiB, code, isolation } = environment;
-  if (!/^[a-z][a-z0-9-]*$/.test(name)) problems.push('name: expected kebab-case, e.g. "toy-lookup"');
-  for (const tool of repeated(tools.map((tool) => tool.name))) {
-    problems.push(`tools: expected different names, found ${JSON.stringify(tool)} twice`);
-  }
-  if (words.includes('')) problems.push('words: expected non-empty strings, found ""');
-  for (const word of repeated(words)) {
-    problems.push(`words: expected different strings, found ${JSON.stringify(word)} twice`);
-  }
-  for (const [limit, value] of Object.entries(limits)) {
-    if (!(Number.isInteger(value) && value > 0)) {
-      problems.push(`limits.${limit}: expected a positive integer, found ${value}`);
-    }
-  }
-  for (const [bound, value] of Object.entries(code ?? {})) {
-    if (!(Number.isInteger(value) && value >= (bound === 'memoryMiB' ? 8 : 1))) {
-      problems.push(`code.${bound}: expected an integer ≥ ${bound === 'memoryMiB' ? 8 : 1}, found ${value}`);
-    }
-  }
-  if (code !== undefined && isolation === 'thread') {
-    problems.push('isolation: expected process, since its worlds run code that the policy wrote, found thread');
-  }
-  // Below 8 MiB isolated-vm refuses to make an isolate.
-  if (!(Number.isInteger(memoryMiB) && memoryMiB >= 8)) {
-    problems.push(`memoryMiB: expected an integer ≥ 8, found ${memoryMiB}`);
-  }
-  return problems;
-}
-
-function repeated(names: readonly string[]): readonly string[] {
-  const seen = new Set<string>();
-  return names.filter((name) => seen.has(name) || !seen.add(name));
 }

@@ -4,6 +4,7 @@ import type { Policy } from '../policy/policy.ts';
 import { replyInTokens } from '../policy/reply.ts';
 import type { TokenReply, TokenRequest } from '../policy/token-policy.ts';
 import { messageOf } from '../records/errors.ts';
+import { frozen } from '../records/json.ts';
 import { deriveSeed } from '../records/random.ts';
 import type { Episode } from '../records/trajectory.ts';
 import { runEpisode, type StopSignal } from './episode.ts';
@@ -110,6 +111,8 @@ export class RolloutRunner implements RolloutEngine {
 
   async #episode(request: RolloutRequest, policy: Policy, signal: StopSignal | undefined): Promise<Episode> {
     if (signal?.aborted) return failedEpisode(request, policy.name, 'cancelled', 'it had not begun');
+    // Rollouts of one task share it: a script that changed it would change what its siblings are begun with.
+    frozen(request.task.public);
     let world: WorldSession;
     try {
       world = this.#host.open(JSON.stringify(request.task.public), deriveSeed(request.seed, 'world'));

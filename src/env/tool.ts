@@ -1,5 +1,6 @@
 /** @module A tool's declaration. One zod schema is the source of validation, JSON Schema, prompt text, types and the decoding grammar. */
 import { z } from 'zod';
+import { Declared, isSchema, MAX_TIMEOUT_MS, shown } from '../records/declaration.ts';
 import { inputError } from '../records/errors.ts';
 import type { JsonObject } from '../records/json.ts';
 
@@ -17,7 +18,7 @@ export interface Tool {
   /** A strict object schema. Parameters are rendered in its key order. */
   readonly parameters: z.ZodObject;
   readonly effect: ToolEffect;
-  /** Bound on one execution. Default 1000. */
+  /** Bound on one execution: whole milliseconds, 1 to 2^31 − 1. Default 1000. */
   readonly timeoutMs: number;
   /** Cap on the observation, in UTF-16 code units, applied before it enters the transcript; at least 64, so that the mark of a cut output fits. Default 2000. */
   readonly maxOutput: number;
@@ -25,28 +26,44 @@ export interface Tool {
 
 const IDENTIFIER = /^[A-Za-z_][A-Za-z0-9_]{0,63}$/;
 
+const KEYS = ['name', 'description', 'parameters', 'effect', 'timeoutMs', 'maxOutput'];
+
 /**
  * Fills the defaults and makes `parameters` strict: an unknown argument is an error, never dropped.
- * @throws INVALID_TOOL where the name is not an identifier, or a limit is too small.
+ * @throws INVALID_TOOL naming every problem at once.
  */
 export function defineTool(
   tool: Omit<Tool, 'timeoutMs' | 'maxOutput'> & Partial<Pick<Tool, 'timeoutMs' | 'maxOutput'>>,
 ): Tool {
-  const { timeoutMs = 1000, maxOutput = 2000 } = tool;
-  if (!IDENTIFIER.test(tool.name) || tool.name === '__proto__') {
+  const filled: Tool = { timeoutMs: 1000, maxOutput: 2000, ...tool };
+  const problems = toolProblems(filled);
+  if (problems.length > 0) {
     throw inputError(
       'INVALID_TOOL',
-      `tool name: expected an identifier of at most 64 characters, found ${JSON.stringify(tool.name)}`,
-      'Use a letter or _, then letters, digits and _.',
+      `tool ${shown(filled.name)}: ${problems.join('; ')}`,
+      'Correct them in the call of defineTool.',
     );
   }
-  if (!(Number.isFinite(timeoutMs) && timeoutMs > 0)) {
-    throw inputError('INVALID_TOOL', `tool ${tool.name}: timeoutMs: expected milliseconds > 0, found ${timeoutMs}`);
-  }
-  if (!(Number.isInteger(maxOutput) && maxOutput >= 64)) {
-    throw inputError('INVALID_TOOL', `tool ${tool.name}: maxOutput: expected an integer ≥ 64, found ${maxOutput}`);
-  }
-  return { ...tool, parameters: tool.parameters.strict(), timeoutMs, maxOutput };
+  return { ...filled, parameters: filled.parameters.strict() };
+}
+
+/** Of a tool with its defaults filled in: `path: expected …, found …` each. */
+export function toolProblems(tool: unknown): readonly string[] {
+  const declared = new Declared(tool);
+  declared.only(KEYS);
+  declared.expect(
+    'name',
+    'an identifier of at most 64 characters: a letter or _, then letters, digits and _',
+    (name) => typeof name === 'string' && IDENTIFIER.test(name) && name !== '__proto__',
+  );
+  declared.expect('description', 'a text', (description) => typeof description === 'string');
+  declared.expect('parameters', 'an object schema of zod 4, e.g. z.strictObject({ key: z.string() })', (parameters) =>
+    isSchema(parameters, 'object'),
+  );
+  declared.oneOf('effect', ['read', 'idempotent', 'write']);
+  declared.wholeNumber('timeoutMs', 1, MAX_TIMEOUT_MS);
+  declared.wholeNumber('maxOutput', 64);
+  return declared.problems;
 }
 
 /** What a policy is told of a tool, in the form that model providers use. */

@@ -39,6 +39,12 @@ export function tabularPolicy(
     request({ episodeId, steps, random }) {
       const seen = { task: taskOf(episodeId), steps, random };
       const state = view.observe(seen);
+      if (!(Number.isInteger(state) && state >= 0 && state < view.states)) {
+        throw new IsogymError(
+          'TABULAR_STATE',
+          `the tabular view: expected a state from 0 to ${view.states - 1}, found ${state}`,
+        );
+      }
       const row = state * actions;
       const { id, logprob } = o.greedy
         ? { id: greedyToken(table, row, all), logprob: null }

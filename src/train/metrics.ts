@@ -1,6 +1,6 @@
 /** @module One line of `metrics.jsonl`: a function of config, seed and backend, with no clock in it. */
 import { STOP_RULES, type StopReason } from '../records/stop-reason.ts';
-import type { Trajectory } from '../records/trajectory.ts';
+import type { SandboxFailure, Trajectory } from '../records/trajectory.ts';
 import type { AdvantageStatistics } from './advantages.ts';
 import type { UpdateStatistics } from './learner.ts';
 
@@ -16,6 +16,8 @@ export interface IterationMetrics {
   readonly meanSteps: number | null;
   /** Episodes by stop reason; reasons that did not occur are left out. */
   readonly stops: Readonly<Partial<Record<StopReason, number>>>;
+  /** Episodes that ended as `sandbox-failure`, by what it was; kinds that did not occur are left out. */
+  readonly sandboxFailures: Readonly<Partial<Record<SandboxFailure, number>>>;
   readonly unscored: number;
   /** Tool calls that ended otherwise than `ok`, and failures hidden by a retry inside the registry. */
   readonly toolErrors: number;
@@ -52,7 +54,8 @@ export function iterationMetrics(of: {
     meanReturn: mean((t) => t.return ?? 0),
     meanScore: mean((t) => t.verdict.score ?? 0),
     meanSteps: mean((t) => t.steps.length),
-    stops: stopCounts(trajectories),
+    stops: countsOf(Object.keys(STOP_RULES) as StopReason[], (t) => t.stop, trajectories),
+    sandboxFailures: countsOf(SANDBOX_FAILURES, (t) => t.failure, trajectories),
     unscored: trajectories.filter((t) => STOP_RULES[t.stop].scored && t.verdict.score === null).length,
     toolErrors: calls.filter((call) => call.states.at(-1) !== 'ok').length,
     toolRetries: calls.reduce((sum, call) => sum + (call.retried?.length ?? 0), 0),
@@ -70,11 +73,18 @@ export function iterationMetrics(of: {
   };
 }
 
-function stopCounts(trajectories: readonly Trajectory[]): Partial<Record<StopReason, number>> {
-  const counts: Partial<Record<StopReason, number>> = {};
-  for (const reason of Object.keys(STOP_RULES) as StopReason[]) {
-    const count = trajectories.filter((t) => t.stop === reason).length;
-    if (count > 0) counts[reason] = count;
+const SANDBOX_FAILURES: readonly SandboxFailure[] = ['out-of-memory', 'hang', 'untrusted', 'died'];
+
+/** How many trajectories are of each kind, in the order of the kinds; those that did not occur are left out. */
+function countsOf<Kind extends string>(
+  kinds: readonly Kind[],
+  kindOf: (trajectory: Trajectory) => Kind | undefined,
+  trajectories: readonly Trajectory[],
+): Partial<Record<Kind, number>> {
+  const counts: Partial<Record<Kind, number>> = {};
+  for (const kind of kinds) {
+    const count = trajectories.filter((t) => kindOf(t) === kind).length;
+    if (count > 0) counts[kind] = count;
   }
   return counts;
 }

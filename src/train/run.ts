@@ -13,6 +13,7 @@ import { HeldOut } from './held-out.ts';
 import type { Learner } from './learner.ts';
 import { type Iteration, reinforce } from './loop.ts';
 import { type OpenedRun, type OpenOptions, openRun } from './open-run.ts';
+import { probe } from './probe.ts';
 import { type Reporter, SILENT } from './reporter.ts';
 import { type OpenRig, openRig } from './rig.ts';
 import { type Example, type Interruption, type Summary, summarize } from './summary.ts';
@@ -97,6 +98,7 @@ class Run {
     const config = this.#config;
     const signal = this.#signal;
     try {
+      await probe(this.#rig, this.#rig.tasks.train, String(config.seed), signal);
       const random = await this.#heldOut.evaluate('random', signal);
       // Before anything is learnt: a task set that its own oracle cannot be judged on is not worth the hours.
       const oracle = 'oracle' in this.#rig.environment.scripts ? [await this.#heldOut.evaluate('oracle', signal)] : [];

@@ -1,7 +1,8 @@
 /** @module The task set: which tasks are trained on, which are held out, and in which order they come. */
 import { createHash } from 'node:crypto';
 import type { Environment } from '../env/environment.ts';
-import { inputError, messageOf } from '../records/errors.ts';
+import { makeTasks } from '../env/make-tasks.ts';
+import { inputError } from '../records/errors.ts';
 import { deriveSeed, generator, shuffled } from '../records/random.ts';
 import type { Task } from '../records/task.ts';
 
@@ -9,6 +10,9 @@ export interface TaskSet {
   readonly train: readonly Task[];
   readonly heldOut: readonly Task[];
 }
+
+/** Tasks that are asked for at once. */
+const BLOCK = 64;
 
 /** A number in [0, 1) that depends on the id alone (SHA-256), so that the split survives reordering, and growth in the same proportion. */
 export function splitKey(id: string): number {
@@ -18,7 +22,7 @@ export function splitKey(id: string): number {
 /**
  * Takes the environment's tasks 0, 1, 2, … and sorts each by the hash of its id until both sides are full.
  * @param sizes how many tasks each side has; the share held out is heldOut / (train + heldOut)
- * @throws TASK_BROKEN where one has no id or prompt; DUPLICATE_TASK where two of them have one id: both would be one task, and a finite set would be gone through for ever
+ * @throws TASK_BROKEN where one is no task; DUPLICATE_TASK where two of them have one id: both would be one task, and a finite set would be gone through for ever
  */
 export function buildTaskSet<Options>(
   environment: Environment<Options>,
@@ -30,8 +34,7 @@ export function buildTaskSet<Options>(
   const train: Task[] = [];
   const heldOut: Task[] = [];
   const seen = new Map<string, number>();
-  for (let index = 0; train.length < sizes.train || heldOut.length < sizes.heldOut; index++) {
-    const task = taskOf(environment, seed, index, options);
+  const sort = (task: Task, index: number) => {
     const before = seen.get(task.id);
     if (before !== undefined) {
       throw inputError(
@@ -43,29 +46,17 @@ export function buildTaskSet<Options>(
     seen.set(task.id, index);
     const [side, size] = splitKey(task.id) < share ? [heldOut, sizes.heldOut] : [train, sizes.train];
     if (side.length < size) side.push(task);
+  };
+  // Never more at once than are still to come at least: a finite function is asked for none that nobody needs.
+  const missing = () => sizes.train - train.length + sizes.heldOut - heldOut.length;
+  for (let from = 0; missing() > 0; ) {
+    const block = makeTasks(environment, { seed, from, count: Math.min(missing(), BLOCK), options });
+    block.forEach((task, i) => {
+      sort(task, from + i);
+    });
+    from += block.length;
   }
   return { train, heldOut };
-}
-
-function taskOf<Options>(environment: Environment<Options>, seed: string, index: number, options: Options): Task {
-  const refuse = (problem: string) =>
-    inputError(
-      'TASK_BROKEN',
-      `environment ${environment.name}: ${problem}`,
-      "Look at the environment's `task` function.",
-    );
-  let task: Task;
-  try {
-    task = environment.task(seed, index, options);
-  } catch (error) {
-    throw refuse(`expected task ${index}, found that task() throws: ${messageOf(error)}`);
-  }
-  for (const key of ['id', 'prompt'] as const) {
-    const value: unknown = (task as Partial<Task> | null | undefined)?.[key];
-    if (typeof value !== 'string')
-      throw refuse(`expected a text as the ${key} of task ${index}, found ${typeof value}`);
-  }
-  return task;
 }
 
 /**

@@ -1,22 +1,24 @@
 /** @module A verifier from its module. */
-import { inputError, messageOf } from '../records/errors.ts';
-import type { Verifier } from './verifier.ts';
+import { shown } from '../records/declaration.ts';
+import { IsogymError, inputError, messageOf } from '../records/errors.ts';
+import { type Verifier, verifierProblems } from './verifier.ts';
 
-/** The default export of a module. @throws VERIFIER_BROKEN where it cannot be imported or is no verifier. */
+/** The default export of a module. @throws VERIFIER_BROKEN where it cannot be imported or is no verifier, with all that is wrong with it. */
 export async function importVerifier(url: string): Promise<Verifier> {
   let module: { readonly default?: unknown };
   try {
     module = (await import(url)) as typeof module;
   } catch (cause) {
+    // What the author's own `defineVerifier` refused says already what to do.
+    if (cause instanceof IsogymError) throw cause;
     throw inputError('VERIFIER_BROKEN', `${url} cannot be imported: ${messageOf(cause)}`);
   }
-  const found = module.default as Partial<Verifier> | null | undefined;
-  if (typeof found !== 'object' || found === null || !(found.source instanceof URL) || found.range === undefined) {
-    throw inputError(
-      'VERIFIER_BROKEN',
-      `${url}: expected a default export made by defineVerifier, found ${found === undefined ? 'none' : typeof found}`,
-      "export default defineVerifier({ name: 'mine', source: new URL('./verify.ts', import.meta.url) })",
-    );
-  }
+  const found = module.default;
+  const hint = "export default defineVerifier({ name: 'mine', source: new URL('./verify.ts', import.meta.url) })";
+  const refuse = (what: string) =>
+    inputError('VERIFIER_BROKEN', `${url}: expected a default export made by defineVerifier, found ${what}`, hint);
+  if (typeof found !== 'object' || found === null) throw refuse(found === undefined ? 'none' : shown(found));
+  const problems = verifierProblems(found);
+  if (problems.length > 0) throw refuse(`an object with these problems: ${problems.join('; ')}`);
   return found as Verifier;
 }

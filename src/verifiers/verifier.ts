@@ -1,6 +1,9 @@
 /** @module How an episode is judged: held out and read-only. A verifier's code runs in an isolate of its own, after the episode has ended. */
 import type { ResetLevel } from '../env/environment.ts';
-import { CODE_DEFAULTS, type CodeLimits, type RunCode } from '../env/sandbox/code.ts';
+import { CODE_DEFAULTS, type CodeLimits, declaredCode, type RunCode } from '../env/sandbox/code.ts';
+import { MIN_MEMORY_MIB } from '../env/sandbox/realm.ts';
+import { Declared, MAX_TIMEOUT_MS, shown } from '../records/declaration.ts';
+import { inputError } from '../records/errors.ts';
 import type { Json } from '../records/json.ts';
 import type { Episode, Step } from '../records/trajectory.ts';
 
@@ -40,13 +43,18 @@ export interface Verifier {
   readonly canary: string;
 }
 
-/** Fills the defaults: range [0, 1], success at 1, 1000 ms, 32 MiB, a fresh context for each score, a canary that no task expects. */
+const KEYS = ['name', 'source', 'range', 'success', 'timeoutMs', 'memoryMiB', 'code', 'reset', 'canary'];
+
+/**
+ * Fills the defaults: range [0, 1], success at 1, 1000 ms, 32 MiB, a fresh context for each score, a canary that no task expects.
+ * @throws INVALID_VERIFIER naming every problem at once.
+ */
 export function defineVerifier(
   definition: Pick<Verifier, 'name' | 'source'> &
     Partial<Omit<Verifier, 'code'>> & { readonly code?: Partial<CodeLimits> },
 ): Verifier {
-  const { code, ...rest } = definition;
-  return {
+  const { code, ...rest } = { ...definition };
+  const verifier: Verifier = {
     range: [0, 1],
     success: 1,
     timeoutMs: 1000,
@@ -56,4 +64,49 @@ export function defineVerifier(
     ...rest,
     ...(code === undefined ? {} : { code: { ...CODE_DEFAULTS, ...code } }),
   };
+  const problems = verifierProblems(verifier);
+  if (problems.length > 0) {
+    throw inputError(
+      'INVALID_VERIFIER',
+      `verifier ${shown(verifier.name)}: ${problems.join('; ')}`,
+      'Correct them in the call of defineVerifier.',
+    );
+  }
+  return verifier;
+}
+
+/** Of a verifier with its defaults filled in: `path: expected …, found …` each; none where it can be run. */
+export function verifierProblems(verifier: unknown): readonly string[] {
+  const declared = new Declared(verifier);
+  declared.only(KEYS);
+  declared.expect('name', 'a name, e.g. "right-answer"', (name) => typeof name === 'string' && name !== '');
+  declared.moduleUrl('source', './verify.ts');
+  const [low, high] = bounds(declared.get('range'));
+  if (low < high) {
+    declared.expect('success', `a score in the range [${low}, ${high}]`, (success) => {
+      return typeof success === 'number' && success >= low && success <= high;
+    });
+  } else {
+    declared.add(
+      'range',
+      `expected [low, high], two finite numbers with low < high, found ${inBrackets(declared.get('range'))}`,
+    );
+    declared.expect('success', 'a finite number', Number.isFinite);
+  }
+  declared.wholeNumber('timeoutMs', 1, MAX_TIMEOUT_MS);
+  declared.wholeNumber('memoryMiB', MIN_MEMORY_MIB);
+  declared.oneOf('reset', ['state', 'context', 'isolate']);
+  declared.expect('canary', 'a text', (canary) => typeof canary === 'string');
+  if (declared.get('code') !== undefined) declared.part(declaredCode(declared.get('code')));
+  return declared.problems;
+}
+
+/** Two NaN where it is no pair of finite numbers. */
+function bounds(range: unknown): readonly [number, number] {
+  if (Array.isArray(range) && range.length === 2 && range.every(Number.isFinite)) return range as [number, number];
+  return [Number.NaN, Number.NaN];
+}
+
+function inBrackets(range: unknown): string {
+  return Array.isArray(range) ? `[${range.slice(0, 5).map(shown).join(', ')}]` : shown(range);
 }

@@ -62,6 +62,49 @@ describe('defineEnvironment', () => {
   });
 });
 
+describe('what an author can hand in wrong', () => {
+  const odd = definition as unknown as Record<string, unknown>;
+  const make = (more: object) => () => defineEnvironment({ ...odd, ...more } as never);
+
+  it.each([
+    [{ options: {} }, 'options: expected a schema of zod 4, e.g. z.strictObject({}), found an object'],
+    [{ world: './world.ts' }, `world: expected new URL('./world.ts', import.meta.url), found "./world.ts"`],
+    [{ world: new URL('https://example.org/world.ts') }, 'found https://example.org/world.ts'],
+    [{ answer: undefined }, 'answer: expected a schema of zod 4 for texts, e.g. z.string(), found nothing'],
+    [{ task: {} }, 'task: expected a function (seed, index, options) → task, found an object'],
+    [{ tools: undefined }, 'tools: expected an array of tools made by defineTool, found nothing'],
+    [{ tools: [null] }, 'tools: expected tools made by defineTool, found null at [0]'],
+    [{ tools: [{ name: 'look' }] }, 'tools[0]: description: expected a text, found nothing'],
+    [{ format: 'compct' }, 'format: expected one of compact, json, found "compct" (did you mean compact?)'],
+    [{ reset: 'never' }, 'reset: expected one of state, context, isolate, found "never"'],
+    [{ words: 'abc' }, 'words: expected an array of non-empty strings, found "abc"'],
+    [{ scripts: { oracle: 'x' } }, 'scripts.oracle: expected a function (view) → action, found "x"'],
+    [{ scripts: [] }, 'scripts: expected an object, found an array'],
+    [{ limits: { maxStep: 3 } }, 'limits.maxStep: expected no such key (did you mean maxSteps?)'],
+    [{ script: {} }, 'script: expected no such key (did you mean scripts?)'],
+    [{ memoryMiB: Number.NaN }, 'memoryMiB: expected an integer ≥ 8, found NaN'],
+    [{ code: { timeoutMs: 0.5 } }, 'code.timeoutMs: expected an integer from 1 to 2147483647, found 0.5'],
+    [{ code: {}, isolation: 'thread' }, 'isolation: expected process'],
+    [{ tabular: { states: 0, actions: [] } }, 'tabular.states: expected a positive integer, found 0'],
+    [{ tabular: { states: 0, actions: [] } }, 'tabular.actions: expected at least one action, found none'],
+    [{ tabular: { states: 2, actions: ['a', 'a'] } }, 'tabular.actions: expected different strings, found "a" twice'],
+    [{ tabular: { states: 2, actions: ['a'], act: () => ({ final: '' }) } }, 'tabular.observe: expected a function'],
+  ])('%j', (wrong, message) => {
+    const error = refusal(make(wrong));
+    expect(error).toMatchObject({ code: 'INVALID_ENVIRONMENT', exitCode: 2 });
+    expect(error.message).toContain(message);
+  });
+
+  it.each([[undefined], [null], ['treasure']])('no declaration at all: %j', (nothing) => {
+    expect(refusal(() => defineEnvironment(nothing as never))).toMatchObject({ code: 'INVALID_ENVIRONMENT' });
+  });
+
+  it('a schema of another zod, which has no _zod', () => {
+    const other = { safeParse: () => ({ success: true }), parse: () => ({}) };
+    expect(refusal(make({ options: other })).message).toContain('options: expected a schema of zod 4');
+  });
+});
+
 describe('defineTool', () => {
   it('fills the defaults and refuses unknown arguments from then on', () => {
     expect(tool).toMatchObject({ timeoutMs: 1000, maxOutput: 2000 });
@@ -74,7 +117,14 @@ describe('defineTool', () => {
     [{ name: '__proto__' }],
     [{ timeoutMs: 0 }],
     [{ timeoutMs: Number.POSITIVE_INFINITY }],
+    [{ timeoutMs: 0.5 }],
+    [{ timeoutMs: 2 ** 31 }],
     [{ maxOutput: 63 }],
+    [{ description: 3 as never }],
+    [{ parameters: { key: z.string() } as never }],
+    [{ parameters: z.string() as never }],
+    [{ effect: 'reads' as never }],
+    [{ timeout: 5 } as never],
   ])('refuses %j', (wrong) => {
     const error = refusal(() => defineTool({ ...tool, ...wrong }));
     expect(error).toMatchObject({ code: 'INVALID_TOOL', exitCode: 2 });

@@ -18,7 +18,13 @@ it('a path that leads nowhere, and a module that is no environment, say so', asy
   for (const [module, text] of [
     ['./nowhere.ts', 'cannot be imported'],
     ['../fixtures/rollouts.ts', 'expected a default export made by defineEnvironment, found none'],
-    ['../fixtures/trial/world.ts', 'found function'],
+    ['../fixtures/trial/world.ts', 'found a function'],
+    [
+      './fixtures/look-alike.ts',
+      'tools[0]: effect: expected one of read, idempotent, write, found "reads" (did you mean read?)',
+    ],
+    ['./fixtures/look-alike.ts', 'limits.maxSteps: expected a positive integer, found nothing'],
+    ['./fixtures/look-alike.ts', 'tabular.act: expected a function'],
   ] as const) {
     const error = await refusal(module);
     expect(error).toMatchObject({ code: 'ENVIRONMENT_BROKEN', exitCode: 2 });

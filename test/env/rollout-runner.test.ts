@@ -50,6 +50,15 @@ describe('what is asked is what is answered', () => {
     expect(await roll('b')).not.toBe(await roll('a'));
   });
 
+  it('a script cannot change what its siblings are begun with', async () => {
+    const shared = trialTask('t', { facts: { x: '1' } });
+    const episodes = await trial.run([requestOf(shared, 0), requestOf(shared, 1)], scripted('meddle'));
+    for (const { stop, stopDetail } of episodes) {
+      expect(stop).toBe('policy-failure');
+      expect(stopDetail).toContain('read only');
+    }
+  });
+
   it('setup overrides the step limit', async () => {
     const short = await RolloutRunner.create({ environment: TOY_LOOKUP, options: {}, maxSteps: 2 });
     const [episode] = await short.run(requestsOf(toyLookup, 1), scripted('oracle'));

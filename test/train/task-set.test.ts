@@ -31,6 +31,20 @@ describe('buildTaskSet', () => {
   });
 });
 
+it('a finite task function is asked for no task that nobody needs', () => {
+  const asked: number[] = [];
+  const finite = {
+    ...toyLookup,
+    task: (seed: string, index: number, options: typeof OPTIONS) => {
+      asked.push(index);
+      return toyLookup.task(seed, index, options);
+    },
+  };
+  const { train, heldOut } = buildTaskSet(finite, OPTIONS, { train: 150, heldOut: 50, seed: 0 });
+  const last = [...train.slice(-1), ...heldOut.slice(-1)].map(({ id }) => Number(id.replace('toy-lookup-', '')));
+  expect(asked).toEqual(Array.from({ length: Math.max(...last) + 1 }, (_, i) => i));
+});
+
 describe('a task that is none', () => {
   it.each([
     [
@@ -40,10 +54,10 @@ describe('a task that is none', () => {
       },
       'expected task 0, found that task() throws: boom',
     ],
-    ['is nothing', () => undefined, 'expected a text as the id of task 0, found undefined'],
-    ['is a promise', async () => ({ id: 'x', prompt: '' }), 'expected a text as the id of task 0, found undefined'],
-    ['has a number as its id', () => ({ id: 3, prompt: '' }), 'expected a text as the id of task 0, found number'],
-    ['has no prompt', () => ({ id: 'x' }), 'expected a text as the prompt of task 0, found undefined'],
+    ['is nothing', () => undefined, 'task 0: expected an object { id, prompt, public, held }, found nothing'],
+    ['is a promise', async () => ({ id: 'x', prompt: '' }), 'found a promise'],
+    ['has a number as its id', () => ({ id: 3, prompt: '' }), 'task 0: id: expected a text, found 3'],
+    ['has no prompt', () => ({ id: 'x' }), 'task 0: prompt: expected a text, found nothing'],
   ])('is told by its number: one that %s', (_, task, message) => {
     const broken = { ...toyLookup, task: task as unknown as typeof toyLookup.task };
     expect(() => buildTaskSet(broken, OPTIONS, { train: 4, heldOut: 1, seed: 0 })).toThrow(message);

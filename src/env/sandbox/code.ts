@@ -2,9 +2,10 @@
  * @module Code that a policy wrote: run in a context of its own, which never held anything else and is thrown away after, in an
  * isolate that holds no world. Strings go in and come out. Whoever may use it (a world, a verifier) is handed a `RunCode`.
  */
+import { Declared, MAX_TIMEOUT_MS } from '../../records/declaration.ts';
 import { messageOf } from '../../records/errors.ts';
 import { NO_PROGRAM } from './guard.ts';
-import { type Realm, RealmPool, type WorldOutcome } from './realm.ts';
+import { MIN_MEMORY_MIB, type Realm, RealmPool, type WorldOutcome } from './realm.ts';
 
 /** Bounds of one run of a policy's code, and how many an episode (or one score) may have. */
 export interface CodeLimits {
@@ -19,6 +20,16 @@ export interface CodeLimits {
 }
 
 export const CODE_DEFAULTS: CodeLimits = { timeoutMs: 250, memoryMiB: 32, maxOutput: 10_000, maxRuns: 64 };
+
+/** What is wrong with the `code` of a declaration. */
+export function declaredCode(code: unknown): Declared {
+  const declared = new Declared(code, 'code');
+  declared.only(Object.keys(CODE_DEFAULTS));
+  declared.wholeNumber('timeoutMs', 1, MAX_TIMEOUT_MS);
+  declared.wholeNumber('memoryMiB', MIN_MEMORY_MIB);
+  for (const key of ['maxOutput', 'maxRuns']) declared.wholeNumber(key, 1);
+  return declared;
+}
 
 /**
  * Why a run gave no result. `refused`: the code was not run, since it is not one function. `error`: it threw, or returned

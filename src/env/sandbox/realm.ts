@@ -120,6 +120,9 @@ export function died(message: string): Extract<WorldOutcome, { status: 'crashed'
   return { status: 'crashed', kind: 'died', message };
 }
 
+/** Below it isolated-vm refuses to make an isolate. */
+export const MIN_MEMORY_MIB = 8;
+
 /** Contexts of 0.2 MiB share an isolate, so that each has this much of its heap at least. */
 const MIB_PER_REALM = 2;
 
