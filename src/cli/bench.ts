@@ -1,13 +1,14 @@
 /** @module `isogym bench`: what this machine does, in figures that can be compared. */
-import { Command, InvalidArgumentError } from 'commander';
+import { Command } from 'commander';
 import type { BackendName } from '../policy/backends/backend.ts';
 import { inputError } from '../records/errors.ts';
 import type { BenchMode, BenchResult } from '../train/bench.ts';
+import { listOf, oneOf, seconds, whole } from './bench-options.ts';
+import { benchRolloutsCommand } from './bench-rollouts.ts';
+import { benchSandboxCommand } from './bench-sandbox.ts';
 import { JSON_OPTION, type LongCommand, type Outcome, runLong } from './session.ts';
 
 const SIZES = ['0.4', '6', '30'] as const;
-/** Rows, and tokens of a row: more is a slip of the finger, and no machine holds it. */
-const MAX_COUNT = 65_536;
 const BACKENDS = ['auto', 'cuda', 'native', 'webgpu', 'wasm', 'cpu'] as const;
 
 interface Flags {
@@ -41,6 +42,8 @@ export function benchCommand(): Command {
       .option(...JSON_OPTION)
       .action((flags: Flags) => runLong(flags.json === true, (run) => benchTrain(flags, run))),
   );
+  bench.addCommand(benchRolloutsCommand());
+  bench.addCommand(benchSandboxCommand());
   return bench;
 }
 
@@ -93,28 +96,4 @@ async function benchTrain(flags: Flags, { reporter, signal }: LongCommand): Prom
     text: table(head, rows),
     interrupted: false,
   };
-}
-
-function whole(text: string): number {
-  const n = Number(text);
-  if (/^\d+$/.test(text) && n > 0 && n <= MAX_COUNT) return n;
-  throw new InvalidArgumentError(`expected a whole number from 1 to ${MAX_COUNT}, found ${text}`);
-}
-
-function seconds(text: string): number {
-  const n = Number(text);
-  if (text.trim() !== '' && Number.isFinite(n) && n > 0) return n;
-  throw new InvalidArgumentError(`expected a number above 0, found ${text}`);
-}
-
-function oneOf<const T extends string>(allowed: readonly T[]): (text: string) => T {
-  return (text) => {
-    const found = allowed.find((one) => one === text);
-    if (found !== undefined) return found;
-    throw new InvalidArgumentError(`expected one of ${allowed.join(', ')}, found ${text}`);
-  };
-}
-
-function listOf<T>(parse: (text: string) => T): (text: string) => readonly T[] {
-  return (text) => text.split(',').map(parse);
 }

@@ -92,6 +92,11 @@ export class RolloutPool implements RolloutEngine {
     return run;
   }
 
+  /** Time that the workers had a task in hand, all of them together, since the start [ms]. */
+  get busyMs(): number {
+    return this.#threads.histogram.runTime.mean * this.#threads.completed;
+  }
+
   /** Waits for the runs that have begun. */
   async close(): Promise<void> {
     await this.#last;

@@ -56,7 +56,8 @@ export async function collect(
   return episodes.map((episode, i) => judge(episode, verdicts[i] as Score, rig.stepPenalty));
 }
 
-function verifierInput(episode: Episode, task: Task): VerifierInput {
+/** What a verifier is shown of an episode. */
+export function verifierInput(episode: Episode, task: Task): VerifierInput {
   return {
     taskId: task.id,
     prompt: task.prompt,

@@ -97,3 +97,8 @@ function quantile(sorted: Float64Array, q: number): number {
   const above = sorted[Math.ceil(at)] ?? Number.NaN;
   return below + (at - Math.floor(at)) * (above - below);
 }
+
+/** The quantile `q` in [0, 1] of values in any order, by linear interpolation; NaN of none. */
+export function percentile(values: readonly number[], q: number): number {
+  return quantile(Float64Array.from(values).sort(), q);
+}

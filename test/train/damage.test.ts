@@ -177,8 +177,8 @@ test('a mixture is refused before anything is made, with every script that the e
   await expect(wrong).rejects.toMatchObject({
     code: 'UNKNOWN_SCRIPT',
     message: [
-      'argument 1 warmStart.mixture.oracel: expected one of oracle, skip, immediate, found oracel (did you mean oracle?)',
-      'argument 1 warmStart.mixture.immediat: expected one of oracle, skip, immediate, found immediat (did you mean immediate?)',
+      'argument 1 warmStart.mixture.oracel: expected one of oracle, skip, immediate, survey, found oracel (did you mean oracle?)',
+      'argument 1 warmStart.mixture.immediat: expected one of oracle, skip, immediate, survey, found immediat (did you mean immediate?)',
     ].join('\n'),
   });
 });

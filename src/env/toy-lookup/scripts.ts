@@ -1,6 +1,6 @@
 /** @module The scripted policies of toy-lookup: the full path, a path that skips a lookup and guesses, and an immediate guess. */
 import type { Script, ScriptedAction, ScriptView } from '../index.ts';
-import { guessFact, guessSum, type LookupPublic } from './tasks.ts';
+import { guessFact, guessSum, type LookupPublic, PLACES } from './tasks.ts';
 
 export function lookUp(key: string): ScriptedAction {
   return { calls: [{ tool: 'lookup', arguments: { key } }] };
@@ -41,4 +41,14 @@ const skip: Script = (view) => {
 /** Guesses the sum at once. */
 const immediate: Script = (view) => ({ final: String(guessSum(view.task.public as LookupPublic)) });
 
-export const scripts = { oracle, skip, immediate };
+/** Looks up both facts and seven more places that nobody asked about, adds in its head, answers: right, in ten steps. A load for benchmarks. */
+const survey: Script = (view) => {
+  const { x, y } = view.task.public as LookupPublic;
+  const at = view.steps.length;
+  if (at === 0) return lookUp(x);
+  if (at === 1) return lookUp(y);
+  if (at < 9) return lookUp(PLACES[at - 2] as string);
+  return { final: String(Number(answerTo(view, 0)) + Number(answerTo(view, 1))) };
+};
+
+export const scripts = { oracle, skip, immediate, survey };
