@@ -95,14 +95,14 @@ export class LoopBench {
 
   /** @throws what a policy throws that does not suit the environment */
   check(spec: InsideSpec): void {
-    this.#inside.policy(spec);
+    this.#inside.policy(spec, []);
   }
 
   /** Each of the three ways over all tasks, one after the other. */
   async pass(spec: InsideSpec, tasks: readonly Task[], seed: string): Promise<LoopPass> {
     const now = this.#now;
     const requests = groupRequests(tasks, 1, seed, 0);
-    const policy = this.#inside.policy(spec);
+    const policy = this.#inside.policy(spec, requests);
     const cpu = this.#cpuMs();
     const start = now();
     const direct: Episode[] = [];
@@ -137,7 +137,11 @@ export class LoopBench {
   /** One episode with no sandbox, judged. */
   async one(spec: InsideSpec, task: Task, seed: string): Promise<Trajectory> {
     const [request] = groupRequests([task], 1, seed, 0) as [RolloutRequest];
-    const episode = await this.#episode(request, this.#inside.policy(spec), directWorld(this.#create, request));
+    const episode = await this.#episode(
+      request,
+      this.#inside.policy(spec, [request]),
+      directWorld(this.#create, request),
+    );
     return this.#judged(episode, task);
   }
 
