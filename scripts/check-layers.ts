@@ -20,7 +20,9 @@ const LAYERS: Readonly<Record<string, { readonly values: readonly string[]; read
 };
 
 /** The files of src/train that touch disk, clock and process on behalf of the pure ones. */
-const SHELL = ['run', 'open-run', 'rig', 'held-out', 'evaluate-run', 'index'].map((file) => `src/train/${file}.ts`);
+const SHELL = ['run', 'open-run', 'rig', 'held-out', 'evaluate-run', 'replay-run', 'index'].map(
+  (file) => `src/train/${file}.ts`,
+);
 
 const BANNED = [
   /\bMath\s*\.\s*random\b/g,

@@ -5,6 +5,7 @@ import { benchCommand } from './bench.ts';
 import { doctorCommand } from './doctor.ts';
 import { evalCommand } from './eval.ts';
 import { exerciseCommand } from './exercise.ts';
+import { replayCommand } from './replay.ts';
 import { setupCommand } from './setup.ts';
 import { showCommand } from './show.ts';
 import { trainCommand } from './train.ts';
@@ -19,6 +20,7 @@ export function program(print: (text: string) => void = () => undefined): Comman
     trainCommand(),
     evalCommand(),
     showCommand(),
+    replayCommand(),
     setupCommand(),
     doctorCommand(),
     exerciseCommand(),

@@ -7,10 +7,15 @@ import { describeEpisode } from './episode-text.ts';
 import { printJson } from './output.ts';
 import { JSON_OPTION, once, someText } from './session.ts';
 
-interface ShowFlags {
+/** Which episodes are meant. */
+export interface EpisodeFilters {
   readonly failed?: boolean;
   readonly truncated?: boolean;
   readonly task?: string;
+  readonly episode?: string;
+}
+
+interface ShowFlags extends EpisodeFilters {
   readonly best?: number;
   readonly worst?: number;
   readonly limit?: number;
@@ -26,6 +31,7 @@ export function showCommand(): Command {
     .option('--failed', 'only those without success')
     .option('--truncated', 'only those that a limit ended')
     .option('--task <id>', 'only those of one task', once(someText))
+    .option('--episode <id>', 'only the one of this id', once(someText))
     .option('--best <n>', 'the n with the highest return', once(wholeNumber))
     .option('--worst <n>', 'the n with the lowest return', once(wholeNumber))
     .option('--limit <n>', `at most n (default: ${LIMIT})`, once(wholeNumber))
@@ -33,7 +39,7 @@ export function showCommand(): Command {
     .action(show);
 }
 
-function wholeNumber(text: string): number {
+export function wholeNumber(text: string): number {
   if (!/^[1-9]\d{0,8}$/.test(text)) throw new InvalidArgumentError(`Expected a whole number of at least 1.`);
   return Number(text);
 }
@@ -71,7 +77,16 @@ function noSuchTask(task: string, known: ReadonlySet<string>): IsogymError {
   );
 }
 
-function trajectory(record: unknown, run: string): Trajectory {
+/** Whether an episode passes every filter. */
+export function isMeant(episode: Trajectory, { failed, truncated, task, episode: id }: EpisodeFilters): boolean {
+  if (failed === true && episode.verdict.success) return false;
+  if (truncated === true && !episode.truncated) return false;
+  if (task !== undefined && episode.taskId !== task) return false;
+  return id === undefined || episode.id === id;
+}
+
+/** A record of a log as an episode. @throws RECORD_BROKEN */
+export function trajectory(record: unknown, run: string): Trajectory {
   const format = (record as { format?: unknown } | null)?.format;
   if (format !== TRAJECTORY_FORMAT) {
     throw new IsogymError(
@@ -108,11 +123,9 @@ class Selection {
 
   offer(episode: Trajectory): void {
     this.total += 1;
-    const { failed, truncated, task, best, worst, limit = LIMIT } = this.flags;
+    const { task, best, worst, limit = LIMIT } = this.flags;
     if (task !== undefined) this.tasks.add(episode.taskId);
-    if (failed === true && episode.verdict.success) return;
-    if (truncated === true && !episode.truncated) return;
-    if (task !== undefined && episode.taskId !== task) return;
+    if (!isMeant(episode, this.flags)) return;
     const ranked = best ?? worst;
     if (ranked !== undefined && episode.return === null) return;
     this.matching += 1;

@@ -3,6 +3,7 @@ import type { Policy, PolicyReply } from '../policy/policy.ts';
 import type { Tokenizer } from '../policy/tokenizer.ts';
 import { IsogymError, messageOf } from '../records/errors.ts';
 import { deriveSeed, generator } from '../records/random.ts';
+import { CUT_OFF } from '../records/stop-reason.ts';
 import type { CallRecord, Episode, SandboxFailure } from '../records/trajectory.ts';
 import type { Environment } from './environment.ts';
 import type { Format } from './format.ts';
@@ -94,7 +95,7 @@ async function loop(setup: EpisodeSetup, transcript: Transcript): Promise<Episod
       const calls = action.calls.map((call) => registry.skip(call, why));
       if (cutOff) {
         transcript.step({ text: action.text, calls: action.calls }, calls, tokens);
-        return transcript.end('max-tokens', { detail: `an action was cut off after ${maxTokens} tokens` });
+        return transcript.end('max-tokens', { detail: `${CUT_OFF} after ${maxTokens} tokens` });
       }
       transcript.step(action, calls, tokens);
       return transcript.end('final', { final: action.final as string });

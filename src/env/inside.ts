@@ -1,6 +1,7 @@
 /** @module The environment's own equipment for a rollout: its format, tokenizer and grammar, and the policies that act beside it. */
 import { actionGrammar, type Grammar } from '../policy/grammar/index.ts';
 import type { Policy, TaskOf } from '../policy/policy.ts';
+import { recordedPolicy } from '../policy/recorded.ts';
 import { scriptedPolicy } from '../policy/scripted.ts';
 import { tabularPolicy } from '../policy/tabular-policy.ts';
 import { Tokenizer } from '../policy/tokenizer.ts';
@@ -49,6 +50,8 @@ export class Inside {
           throw inputError('POLICY_UNFIT', `a tabular policy wants a tabular view, which ${name} does not declare`);
         }
         return tabularPolicy(tabular, spec.table, spec, this.format, taskOf);
+      case 'recorded':
+        return recordedPolicy(spec.name, spec.episodes);
     }
   }
 }

@@ -1,6 +1,7 @@
 /** @module Rollouts in a pool of workers. The same requests give the same episodes, whatever the number of workers and wherever the worlds run. */
 import type { MessagePort } from 'node:worker_threads';
 import { Piscina } from 'piscina';
+import { TABULAR } from '../policy/tabular-policy.ts';
 import { IsogymError, inputError, messageOf } from '../records/errors.ts';
 import type { Episode } from '../records/trajectory.ts';
 import { Conversation } from './conversation.ts';
@@ -167,7 +168,8 @@ export class RolloutPool implements RolloutEngine {
   /** What an episode's record can hold at most. */
   #bounds(policy: PolicySpec): KnownBounds {
     const { tabular, limits } = this.#inside.environment;
-    const own = policy.kind === 'tabular' && tabular !== undefined;
+    const name = policy.kind === 'recorded' ? policy.name : policy.kind;
+    const own = name === TABULAR && tabular !== undefined;
     const vocabulary = own ? tabular.states + tabular.actions.length : this.#inside.tokenizer.size;
     // A policy's own view of a state stands outside the limit.
     return { vocabulary, maxSteps: limits.maxSteps, maxTokens: limits.maxTokens + limits.maxSteps };

@@ -23,8 +23,9 @@ export function crossing({ id, group, task, iteration, rollout, seed }: RolloutR
  * - `scripted`: one of the environment's scripts.
  * - `uniform`: uniform over the tokens that the grammar allows.
  * - `tabular`: softmax over `table` [states × actions], row-major; `greedy` takes the first largest.
+ * - `recorded`: what the policy `name` did in these records, again: see `recordedPolicy`.
  * - `tokens`: a batched policy outside the workers.
- * The first three act inside the workers.
+ * All but the last act inside the workers.
  */
 export type PolicySpec =
   | { readonly kind: 'scripted'; readonly script: string }
@@ -36,6 +37,7 @@ export type PolicySpec =
       readonly temperature: number;
       readonly greedy: boolean;
     }
+  | { readonly kind: 'recorded'; readonly name: string; readonly episodes: readonly Episode[] }
   | { readonly kind: 'tokens'; readonly policy: TokenPolicy };
 
 /** The policies that act inside the workers. */

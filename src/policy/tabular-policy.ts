@@ -6,6 +6,9 @@ import type { Policy, TaskOf } from './policy.ts';
 import { actionInWords } from './reply.ts';
 import { greedyToken, sampleToken } from './sampling.ts';
 
+/** The policy's name in records. */
+export const TABULAR = 'tabular';
+
 /**
  * π(a | s) = exp(θ_sa / T) / Σ_b exp(θ_sb / T), by inverse CDF in the order of the actions (see `sampleToken`).
  *
@@ -33,7 +36,7 @@ export function tabularPolicy(
   }
   const all = Int32Array.from({ length: actions }, (_, action) => action);
   return {
-    name: 'tabular',
+    name: TABULAR,
     version: o.version,
     tokens: 'own',
     request({ episodeId, steps, random }) {

@@ -64,6 +64,9 @@ export const STOP_RULES = {
   },
 } as const satisfies Record<string, StopRule>;
 
+/** How the detail begins of an episode that stopped with `max-tokens` in the midst of an action. */
+export const CUT_OFF = 'an action was cut off';
+
 export type StopReason = keyof typeof STOP_RULES;
 
 export function stopRule(reason: StopReason): StopRule {

@@ -1,6 +1,6 @@
 /** @module All that a run works with, opened from its config: modules, tasks, agent, and the workers that roll out and verify. */
 import { availableParallelism } from 'node:os';
-import type { Environment } from '../env/environment.ts';
+import type { Environment, ResetLevel } from '../env/environment.ts';
 import { importEnvironment } from '../env/load.ts';
 import { RolloutPool } from '../env/pool.ts';
 import { parseOptions, type Where } from '../io/config-problems.ts';
@@ -21,25 +21,45 @@ export interface OpenRig extends Rig {
   close(): Promise<void>;
 }
 
-/** @throws what a broken module, unknown options or an unfit policy throw; nothing is left running then */
-export async function openRig(config: Config, where?: Where): Promise<OpenRig> {
-  const environmentUrl = moduleUrl('environment', config.environment.module).href;
-  const verifierUrl = moduleUrl('verifier', config.verifier.module).href;
-  const environment = await importEnvironment(environmentUrl);
-  const verifier = await importVerifier(verifierUrl);
+/** An environment and its tasks, as a config names them. */
+export interface Stage {
+  readonly url: string;
+  readonly environment: Environment;
+  readonly options: unknown;
+  readonly tasks: TaskSet;
+}
+
+/** @throws what a broken module, unknown options or an unfit task set throw */
+export async function openStage(config: Config, where?: Where): Promise<Stage> {
+  const url = moduleUrl('environment', config.environment.module).href;
+  const environment = await importEnvironment(url);
   const options = parseOptions(environment.options, config.environment.options, where);
-  const agent = agentOf(config.policy, environment, config.replay);
-  const tasks = buildTaskSet(environment, options, config.tasks);
+  return { url, environment, options, tasks: buildTaskSet(environment, options, config.tasks) };
+}
+
+/** The workers that roll out on a stage. */
+export function startRollouts(config: Config, { url, options }: Stage, reset?: ResetLevel): Promise<RolloutPool> {
   const workers = config.workers === 'auto' ? availableParallelism() : config.workers;
-  const { maxSteps, reset, isolation } = config.environment;
-  const rollouts = await RolloutPool.start({
-    environment: environmentUrl,
+  const { maxSteps, isolation } = config.environment;
+  const level = reset ?? config.environment.reset;
+  return RolloutPool.start({
+    environment: url,
     options,
     workers,
     ...(maxSteps === undefined ? {} : { maxSteps }),
-    ...(reset === undefined ? {} : { reset }),
+    ...(level === undefined ? {} : { reset: level }),
     ...(isolation === undefined ? {} : { isolation }),
   });
+}
+
+/** @throws what a broken module, unknown options or an unfit policy throw; nothing is left running then */
+export async function openRig(config: Config, where?: Where): Promise<OpenRig> {
+  const verifierUrl = moduleUrl('verifier', config.verifier.module).href;
+  const stage = await openStage(config, where);
+  const { environment, tasks } = stage;
+  const verifier = await importVerifier(verifierUrl);
+  const agent = agentOf(config.policy, environment, config.replay);
+  const rollouts = await startRollouts(config, stage);
   try {
     const verifiers = await VerifierPool.start({ verifier: verifierUrl, workers: 1 });
     const close = async () => {

@@ -1,0 +1,184 @@
+/** @module `isogym replay`: a run's episodes, their recorded actions executed again in fresh worlds, compared link by link. */
+import { join } from 'node:path';
+import { type Difference, firstDifference } from '../env/replay.ts';
+import type { RolloutRequest } from '../env/rollouts.ts';
+import { bundle } from '../env/sandbox/bundle.ts';
+import { loadConfig } from '../io/config-file.ts';
+import { readJsonl } from '../io/jsonl.ts';
+import { configHash, hashText, type Manifest } from '../io/manifest.ts';
+import { shownPath } from '../io/paths.ts';
+import { RunFolder } from '../io/run-folder.ts';
+import { inputError, messageOf } from '../records/errors.ts';
+import { publicPart, type Task } from '../records/task.ts';
+import type { Episode, Trajectory } from '../records/trajectory.ts';
+import type { Config } from './config.ts';
+import type { Reporter } from './reporter.ts';
+import { openStage, type Stage, startRollouts } from './rig.ts';
+
+export interface ReplayDifference extends Difference {
+  readonly episode: string;
+  /** Of `trajectories.jsonl`, from 1. */
+  readonly line: number;
+}
+
+export interface ReplayReport {
+  readonly run: string;
+  /** Episodes that the filters meant, of all. */
+  readonly matching: number;
+  readonly total: number;
+  /** Episodes executed again. */
+  readonly replayed: number;
+  readonly steps: number;
+  /** Not executed, and why. */
+  readonly skipped: readonly { readonly episode: string; readonly line: number; readonly why: string }[];
+  readonly differences: readonly ReplayDifference[];
+  readonly interrupted: boolean;
+}
+
+export interface ReplayOptions {
+  /** Absolute path of a run folder. */
+  readonly run: string;
+  /** A record of the log as an episode. */
+  readonly read: (record: unknown) => Trajectory;
+  readonly isMeant: (episode: Trajectory) => boolean;
+  /** At most so many, the latest. Default: all. */
+  readonly limit?: number;
+  readonly signal: AbortSignal;
+  readonly reporter: Reporter;
+}
+
+/** Held in memory at once. */
+const BATCH = 256;
+
+interface Line {
+  readonly line: number;
+  readonly episode: Trajectory;
+}
+
+/** @throws REPLAY_ELSEWHERE where code, engine or platform are not those of the run, and whatever is wrong with its records and config */
+export async function replayRun(options: ReplayOptions): Promise<ReplayReport> {
+  const { run, limit = Number.POSITIVE_INFINITY, signal, reporter } = options;
+  const folder = RunFolder.open(run, process.cwd());
+  const { config, where } = loadConfig({ file: join(run, 'config.yaml'), overrides: [], cwd: process.cwd() });
+  const stage = await openStage(config, where);
+  await checkSame(folder.manifest(), config, stage, run);
+  const { total, lines } = await meant(folder, options);
+  const chosen = new Set(lines.slice(-Math.min(lines.length, limit)));
+  reporter.note(`replaying ${chosen.size} of ${lines.length} matching episodes (${total} in all)`);
+  const tasks = new Map([...stage.tasks.train, ...stage.tasks.heldOut].map((task) => [task.id, task]));
+  const report = { replayed: 0, steps: 0 };
+  const skipped: ReplayReport['skipped'][number][] = [];
+  const differences: ReplayDifference[] = [];
+
+  // Fresh worlds, whatever the level of the run was: that is half of what is to be shown.
+  const level = (config.environment.reset ?? stage.environment.reset) === 'isolate' ? 'isolate' : 'context';
+  const rollouts = await startRollouts(config, stage, level);
+  try {
+    const flush = async (batch: readonly Line[]) => {
+      const again = await replayBatch(batch, tasks, (name, episodes, requests) =>
+        rollouts.run(requests, { kind: 'recorded', name, episodes }, signal),
+      );
+      if (signal.aborted) return;
+      for (const [i, { line, episode }] of batch.entries()) {
+        const difference = compare(episode, again[i] as Episode);
+        report.replayed++;
+        report.steps += episode.steps.length;
+        if (difference !== undefined) differences.push({ episode: episode.id, line, ...difference });
+      }
+      reporter.progress({
+        phase: 'replay',
+        done: report.replayed + skipped.length,
+        total: chosen.size,
+        figures: { differences: differences.length },
+      });
+    };
+    let batch: Line[] = [];
+    for await (const { value, line } of readJsonl(folder.logPath('trajectories'), () => undefined)) {
+      if (signal.aborted) break;
+      if (!chosen.has(line)) continue;
+      const episode = options.read(value);
+      const why = unfit(episode, tasks);
+      if (why !== undefined) skipped.push({ episode: episode.id, line, why });
+      else if (batch.push({ line, episode }) === BATCH) {
+        await flush(batch);
+        batch = [];
+      }
+    }
+    if (batch.length > 0 && !signal.aborted) await flush(batch);
+  } finally {
+    await rollouts.close();
+  }
+  const counts = { matching: lines.length, total, ...report };
+  return { run: shownPath(run), ...counts, skipped, differences, interrupted: signal.aborted };
+}
+
+function compare(recorded: Episode, again: Episode): Difference | undefined {
+  try {
+    return firstDifference(recorded, again);
+  } catch (error) {
+    // A line that was changed into something that is no episode any more.
+    const hash = { expected: 'none', found: again.hash };
+    return { step: null, what: 'record', expected: 'a whole episode', found: messageOf(error), hash, changed: true };
+  }
+}
+
+/** @throws REPLAY_ELSEWHERE naming all that is not as it was when the run was made */
+async function checkSame(then: Manifest, config: Config, stage: Stage, run: string): Promise<void> {
+  const major = (version: string) => version.split('.')[0];
+  const platform = `${process.platform}-${process.arch}`;
+  const { v8 } = process.versions;
+  const other = [
+    ...(then.modules.environment === hashText(await bundle(stage.environment.world))
+      ? []
+      : ["the environment's code has changed since"]),
+    ...(then.config === configHash(config) ? [] : ['config.yaml has changed since']),
+    ...(major(then.v8) === major(v8) ? [] : [`it was made under V8 ${then.v8} (Node ${then.node}), this is V8 ${v8}`]),
+    ...(then.platform === platform ? [] : [`it was made on ${then.platform}, this is ${platform}`]),
+  ];
+  if (other.length === 0) return;
+  throw inputError(
+    'REPLAY_ELSEWHERE',
+    `${shownPath(run)}: expected code, engine and platform of the run, found that ${other.join('; ')}`,
+    'The same bytes are promised within one of each. Replay it with what it was made with.',
+  );
+}
+
+/** The lines whose episodes are meant. */
+async function meant(
+  folder: RunFolder,
+  { read, isMeant, reporter }: ReplayOptions,
+): Promise<{ readonly total: number; readonly lines: readonly number[] }> {
+  const lines: number[] = [];
+  let total = 0;
+  for await (const { value, line } of readJsonl(folder.logPath('trajectories'), reporter.note)) {
+    total++;
+    if (isMeant(read(value))) lines.push(line);
+  }
+  return { total, lines };
+}
+
+function unfit(episode: Episode, tasks: ReadonlyMap<string, Task>): string | undefined {
+  if (episode.stop === 'sandbox-failure') return `it took its sandbox down (${episode.failure})`;
+  return tasks.has(episode.taskId) ? undefined : `its task ${JSON.stringify(episode.taskId)} is none of the run's`;
+}
+
+/** The episodes again, in the order of the batch; one run of the engine for each policy's name. */
+async function replayBatch(
+  batch: readonly Line[],
+  tasks: ReadonlyMap<string, Task>,
+  roll: (
+    name: string,
+    episodes: readonly Episode[],
+    requests: readonly RolloutRequest[],
+  ) => Promise<readonly Episode[]>,
+): Promise<readonly Episode[]> {
+  const again = new Map<Episode, Episode>();
+  for (const [name, lines] of Map.groupBy(batch, ({ episode }) => episode.policy)) {
+    const episodes = lines.map(({ episode }) => episode);
+    const requests = episodes.map(({ id, group, taskId, iteration, rollout, seed }) => {
+      return { id, group, task: publicPart(tasks.get(taskId) as Task), iteration, rollout, seed };
+    });
+    for (const [i, made] of (await roll(name, episodes, requests)).entries()) again.set(episodes[i] as Episode, made);
+  }
+  return batch.map(({ episode }) => again.get(episode) as Episode);
+}
