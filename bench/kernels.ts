@@ -2,7 +2,8 @@
  * @module Where the time of a training step and of a decode tick goes on wasm, kernel by kernel: the stock backend against ours,
  * in alternation, in one process. `npx node bench/kernels.ts [--rounds 6]`.
  *
- * The stock backend has no UnsortedSegmentSum and could not train at all: ours stands in for it on both sides.
+ * The stock backend has no UnsortedSegmentSum and could not train at all: ours stands in for it on both sides. Where we have a kernel
+ * for what are several of tfjs's, the stock side runs the several.
  */
 import { parseArgs } from 'node:util';
 import * as tf from '@tensorflow/tfjs';
@@ -42,28 +43,34 @@ const stock = new Map(tf.getKernelsForBackend('wasm').map((kernel) => [kernel.ke
 const { device } = await selectBackend('wasm');
 const ours = new Map(tf.getKernelsForBackend('wasm').map((kernel) => [kernel.kernelName, kernel]));
 
-type Times = Map<string, { calls: number; ms: number }>;
+/** The stock backend could not train without it. */
+const LACKED = 'UnsortedSegmentSum';
+
+interface Time {
+  readonly calls: number;
+  readonly ms: number;
+}
+type Times = Map<string, Time>;
 
 let inside = false;
 
-/** Registers a side's kernels, each timed into `times`. */
+/** Registers a side's kernels and no others, each timed into `times`. */
 function use(kernels: ReadonlyMap<string, tf.KernelConfig>, times: Times | undefined): void {
   for (const [name, own] of ours) {
-    const { kernelFunc } = kernels.get(name) ?? own;
+    if (tf.getKernel(name, 'wasm') !== undefined) tf.unregisterKernel(name, 'wasm');
+    const kernelFunc = (kernels.get(name) ?? (name === LACKED ? own : undefined))?.kernelFunc;
+    if (kernelFunc === undefined) continue;
     const timed: tf.KernelFunc = (args) => {
       // A kernel that calls others is charged for them.
       if (inside || times === undefined) return kernelFunc(args);
       inside = true;
       const start = performance.now();
       const result = kernelFunc(args);
-      const entry = times.get(name) ?? { calls: 0, ms: 0 };
-      entry.calls++;
-      entry.ms += performance.now() - start;
-      times.set(name, entry);
+      const { calls, ms } = times.get(name) ?? NONE;
+      times.set(name, { calls: calls + 1, ms: ms + performance.now() - start });
       inside = false;
       return result;
     };
-    tf.unregisterKernel(name, 'wasm');
     tf.registerKernel({ kernelName: name, backendName: 'wasm', kernelFunc: times === undefined ? kernelFunc : timed });
   }
 }
@@ -102,29 +109,29 @@ async function compare(title: string, work: () => Promise<void>): Promise<void> 
   use(ours, undefined);
   const [before, after] = sides;
   console.log(`\n${title}`);
-  line('kernel', 'calls', 'stock ms', 'ours ms', 'ratio');
-  const names = [...before.times.keys()].sort((a, b) => ms(before, b) - ms(before, a));
-  for (const name of names) row(name, before.times.get(name)?.calls ?? 0, ms(before, name), ms(after, name));
-  const all = (side: Side) => [...side.times.values()].reduce((sum, { ms }) => sum + ms, 0);
-  row(
-    'all kernels',
-    [...after.times.values()].reduce((n, { calls }) => n + calls, 0),
-    all(before),
-    all(after),
-  );
-  row('whole', 1, before.total, after.total);
+  line('kernel', 'stock: calls', 'ms', 'ours: calls', 'ms');
+  const most = (name: string) => Math.max(...sides.map(({ times }) => times.get(name)?.ms ?? 0));
+  const names = new Set([...before.times.keys(), ...after.times.keys()]);
+  for (const name of [...names].sort((a, b) => most(b) - most(a))) {
+    row(name, before.times.get(name) ?? NONE, after.times.get(name) ?? NONE);
+  }
+  row('all kernels', sum(before), sum(after));
+  line('whole', '', before.total.toFixed(2), '', after.total.toFixed(2));
+  line('stock / ours', '', '', '', (before.total / after.total).toFixed(2));
 }
 
-function ms(side: Side, name: string): number {
-  return side.times.get(name)?.ms ?? 0;
+const NONE: Time = { calls: 0, ms: 0 };
+
+function sum({ times }: Side): Time {
+  return [...times.values()].reduce((a, b) => ({ calls: a.calls + b.calls, ms: a.ms + b.ms }), NONE);
 }
 
-function row(name: string, calls: number, before: number, after: number): void {
-  line(name, String(calls), before.toFixed(2), after.toFixed(2), (before / after).toFixed(2));
+function row(name: string, ...both: readonly Time[]): void {
+  line(name, ...both.flatMap(({ calls, ms }) => (calls === 0 ? ['', ''] : [String(calls), ms.toFixed(2)])));
 }
 
 function line(name: string, ...columns: readonly string[]): void {
-  console.log(name.padEnd(20) + columns.map((column) => column.padStart(10)).join(''));
+  console.log(name.padEnd(20) + columns.map((column) => column.padStart(14)).join(''));
 }
 
 const random = generator('bench/kernels');

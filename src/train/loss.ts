@@ -1,5 +1,6 @@
 /** @module The losses, over scored tokens only: what was not sampled never enters, so nothing is multiplied by a mask. */
 import * as tf from '@tensorflow/tfjs';
+import { ownKernel } from '../policy/backends/own-kernel.ts';
 
 export interface ScoredLogprobsOptions {
   /** [N, V] */
@@ -39,6 +40,20 @@ export function scoredLogprobs({
   const [n, vocabulary] = logits.shape;
   const fused = tf.customGrad((...inputs) => {
     const [z, save] = inputs as [tf.Tensor2D, (tensors: tf.Tensor[]) => void];
+    const masked = masks === undefined ? {} : { masks: masks.rows, index: masks.index };
+    const [own, ownLogp] =
+      ownKernel('ScoredLogprobs', { logits: z, targets, ...masked }, { temperature, entropy }) ?? [];
+    if (own !== undefined && ownLogp !== undefined) {
+      save([own, ownLogp, targets]);
+      return {
+        value: own,
+        gradFunc: (dy: tf.Tensor, saved: tf.Tensor[]) => {
+          const [value, logp, targets] = saved as [tf.Tensor, tf.Tensor, tf.Tensor];
+          const [dz] = ownKernel('ScoredLogprobsGrad', { dy, value, logp, targets }, { temperature }) ?? [];
+          return dz as tf.Tensor;
+        },
+      };
+    }
     const allowed = masks === undefined ? z : replaceForbidden(z, masks.rows, masks.index);
     const relative = tf.div(tf.sub(allowed, tf.max(allowed, 1, true)), temperature);
     const logp: tf.Tensor2D = tf.sub(relative, tf.log(tf.sum(tf.exp(relative), 1, true)));

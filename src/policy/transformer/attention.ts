@@ -1,5 +1,6 @@
 /** @module Scaled dot-product attention with grouped queries, without projections; the scale is in the rotary tables. */
 import * as tf from '@tensorflow/tfjs';
+import { ownKernel } from '../backends/own-kernel.ts';
 import type { TransformerConfig } from './config.ts';
 import { nth, withGradient } from './custom-gradient.ts';
 
@@ -50,6 +51,29 @@ export function attentionWeights(
   return tf.reshape(tf.softmax(tf.add(scores, bias)), [q.shape[0], q.shape[1], k.shape[1]]);
 }
 
+/**
+ * Attention of new tokens over a cache, to which theirs are appended: turned fused projection [R, T, fusedWidth], keys and values
+ * [R·K, C, headWidth] or none, and a bias [R, 1, T, C + T] → context [R·T, H·headWidth] and the caches with T columns more. No gradient.
+ */
+export function cachedAttention(
+  fused: tf.Tensor,
+  cache: { readonly keys: tf.Tensor3D; readonly values: tf.Tensor3D } | undefined,
+  bias: tf.Tensor4D,
+  { heads, kvHeads, headWidth }: Heads,
+): { readonly context: tf.Tensor2D; readonly keys: tf.Tensor3D; readonly values: tf.Tensor3D } {
+  const sizes = { heads, kvHeads, headWidth };
+  const own = ownKernel('CachedAttention', { fused, bias, ...cache }, sizes);
+  if (own !== undefined) {
+    const [context, keys, values] = own as [tf.Tensor2D, tf.Tensor3D, tf.Tensor3D];
+    return { context, keys, values };
+  }
+  const [q, newKeys, newValues] = splitHeads(fused, sizes);
+  const keys = cache === undefined ? newKeys : tf.concat([cache.keys, newKeys], 1);
+  const values = cache === undefined ? newValues : tf.concat([cache.values, newValues], 1);
+  const context = mergeHeads(tf.matMul(attentionWeights(q, keys, bias, sizes), values), sizes);
+  return { context, keys, values };
+}
+
 /** Attended values [B·K, (H/K)·T, headWidth] → [B·T, H·headWidth]. */
 export function mergeHeads(context: tf.Tensor3D, { heads, kvHeads, headWidth }: Heads): tf.Tensor2D {
   const B = context.shape[0] / kvHeads;
@@ -58,13 +82,29 @@ export function mergeHeads(context: tf.Tensor3D, { heads, kvHeads, headWidth }: 
 }
 
 /**
- * Attention of a batch over itself: turned fused projection [B, T, fusedWidth] → [B·T, H·headWidth].
+ * Attention of a batch over itself: turned fused projection [B, T, fusedWidth] and bias [T, T] → [B·T, H·headWidth].
  *
  * With P = softmax(q·kᵀ + bias), O = P·v: dv = Pᵀ·dO, dP = dO·vᵀ, dS = P ∘ (dP − rowsum(P ∘ dP)), dq = dS·k, dk = dSᵀ·q.
  */
-export function selfAttention(fused: tf.Tensor, bias: tf.Tensor, heads: Heads): tf.Tensor2D {
+export function selfAttention(
+  fused: tf.Tensor,
+  bias: tf.Tensor2D,
+  { heads: h, kvHeads, headWidth }: Heads,
+): tf.Tensor2D {
   const [B = 0, T = 0] = fused.shape;
+  const heads = { heads: h, kvHeads, headWidth };
   return withGradient([fused], (inputs) => {
+    const [value, weights] = ownKernel('SelfAttention', { fused: nth(inputs, 0), bias }, heads) ?? [];
+    if (value !== undefined && weights !== undefined) {
+      return {
+        value,
+        saved: [nth(inputs, 0), weights, bias],
+        gradient: (dy, saved) => {
+          const [fused, p, bias] = [nth(saved, 0), nth(saved, 1), nth(saved, 2)];
+          return [...(ownKernel('SelfAttentionGrad', { dy, fused, p, bias }, heads) ?? [])];
+        },
+      };
+    }
     const [q, k, v] = splitHeads(nth(inputs, 0), heads);
     const p = attentionWeights(q, k, bias, heads);
     return {

@@ -1,6 +1,6 @@
 /** @module The cached pass: new tokens of every row, given the keys and values of what came before. No gradients. */
 import * as tf from '@tensorflow/tfjs';
-import { attentionWeights, mergeHeads, splitHeads } from './attention.ts';
+import { cachedAttention } from './attention.ts';
 import { fusedWidth, type TransformerConfig } from './config.ts';
 import { afterAttention } from './forward.ts';
 import { normalise } from './norm.ts';
@@ -51,13 +51,13 @@ export function decodeStep(
   let x: tf.Tensor = tf.gather<tf.Tensor>(packed.embedding, tf.reshape(input.ids, [R * T]));
   for (const [index, layer] of packed.layers.entries()) {
     const fused = tf.matMul(normalise(x, config.epsilon) as tf.Tensor2D, layer.fused);
-    const [q, newKeys, newValues] = splitHeads(rotate(tf.reshape(fused, shape), cos, sin, config.headWidth), config);
-    const key = append(cache?.keys[index], newKeys);
-    const value = append(cache?.values[index], newValues);
-    keys.push(key);
-    values.push(value);
-    const attended = tf.matMul(attentionWeights(q, key, input.bias, config), value);
-    let context: tf.Tensor = mergeHeads(attended as tf.Tensor3D, config);
+    const turned = rotate(tf.reshape(fused, shape), cos, sin, config.headWidth);
+    const [oldKeys, oldValues] = [cache?.keys[index], cache?.values[index]];
+    const old = oldKeys === undefined || oldValues === undefined ? undefined : { keys: oldKeys, values: oldValues };
+    const attended = cachedAttention(turned, old, input.bias, config);
+    keys.push(attended.keys);
+    values.push(attended.values);
+    let context: tf.Tensor = attended.context;
     if (index === packed.layers.length - 1 && T > 1) {
       context = tf.gather(context, input.last);
       x = tf.gather(x, input.last);
@@ -66,8 +66,4 @@ export function decodeStep(
   }
   const logits: tf.Tensor2D = tf.matMul(normalise(x, config.epsilon) as tf.Tensor2D, packed.head);
   return { logits, cache: { keys, values } };
-}
-
-function append(old: tf.Tensor3D | undefined, added: tf.Tensor3D): tf.Tensor3D {
-  return old === undefined ? added : (tf.concat([old, added], 1) as tf.Tensor3D);
 }

@@ -1,5 +1,6 @@
 /** @module Rotary positions (arXiv:2104.09864) in Hugging Face's half-split convention: dimension j turns with dimension j + headWidth/2. */
 import * as tf from '@tensorflow/tfjs';
+import { ownKernel } from '../backends/own-kernel.ts';
 import { fusedWidth, type TransformerConfig } from './config.ts';
 import { nth, withGradient } from './custom-gradient.ts';
 
@@ -45,7 +46,7 @@ function quarterTurn(headWidth: number): Float32Array {
 }
 
 /**
- * y · cos + (y·Q) · sin, for y [B, T, fusedWidth] and tables that broadcast to it.
+ * y · cos + (y·Q) · sin, for y [.., fusedWidth] and tables of its shape, or of its last dimensions.
  *
  * As Qᵀ = −Q: dy = d · cos − (d · sin)·Q. The product with Q is cheaper on every backend than slicing halves out of every head.
  */
@@ -54,12 +55,17 @@ export function rotate(y: tf.Tensor, cos: tf.Tensor, sin: tf.Tensor, headWidth: 
     const quarter = tf.tensor2d(quarterTurn(headWidth), [headWidth, headWidth]);
     return tf.reshape(tf.matMul(tf.reshape(x, [-1, headWidth]) as tf.Tensor2D, quarter), [-1, ...x.shape.slice(1)]);
   };
+  const turnOwn = (x: tf.Tensor, cos: tf.Tensor, sin: tf.Tensor, backwards: boolean): tf.Tensor | undefined =>
+    ownKernel('Rotate', { x, cos, sin }, { headWidth, backwards })?.[0];
   return withGradient([y], (inputs) => {
     const y = nth(inputs, 0);
     return {
-      value: tf.add(tf.mul(y, cos), tf.mul(turn(y), sin)),
+      value: turnOwn(y, cos, sin, false) ?? tf.add(tf.mul(y, cos), tf.mul(turn(y), sin)),
       saved: [cos, sin],
-      gradient: (dy, saved) => [tf.sub(tf.mul(dy, nth(saved, 0)), turn(tf.mul(dy, nth(saved, 1))))],
+      gradient: (dy, saved) => {
+        const [cos, sin] = [nth(saved, 0), nth(saved, 1)];
+        return [turnOwn(dy, cos, sin, true) ?? tf.sub(tf.mul(dy, cos), turn(tf.mul(dy, sin)))];
+      },
     };
   });
 }

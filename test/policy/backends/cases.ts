@@ -1,6 +1,13 @@
 /** @module Conformance cases: every operation that isogym's models, losses and optimizers use, at shapes that have gone wrong. */
 import * as tf from '@tensorflow/tfjs';
+import { cachedAttention, HIDDEN, selfAttention } from '../../../src/policy/transformer/attention.ts';
+import { normalise } from '../../../src/policy/transformer/norm.ts';
+import { rotate } from '../../../src/policy/transformer/rotary.ts';
+import { swiglu } from '../../../src/policy/transformer/swiglu.ts';
 import { generator } from '../../../src/records/random.ts';
+import { adamw } from '../../../src/train/adamw.ts';
+import { FORBIDDEN } from '../../../src/train/batch.ts';
+import { scoredLogprobs } from '../../../src/train/loss.ts';
 
 export interface HostInput {
   readonly shape: readonly number[];
@@ -465,5 +472,139 @@ add('oneHot with values', [given([0, 4, 5, -1], 'int32')], (x: tf.Tensor1D) => t
 });
 add('range', [], () => tf.range(0, 7, 1, 'int32'), { differentiable: false });
 add('fill', [], () => tf.fill([2, 3], 1.5), { differentiable: false });
+
+// What some backends do in one kernel (own-kernel.ts), at widths that are no multiple of four lanes as well.
+for (const shape of [
+  [5, 64],
+  [33, 7],
+  [1, 1],
+  [0, 8],
+]) {
+  add('RMSNorm', [floats(shape)], (x: tf.Tensor) => normalise(x, 1e-5));
+  add('SwiGLU', [floats(shape, -9, 9), floats(shape)], (g: tf.Tensor, u: tf.Tensor) => swiglu(g, u));
+}
+add(
+  'SwiGLU far out',
+  [given([-100, -88, 88, 100]), given([1, 1, 1, 1])],
+  (g: tf.Tensor, u: tf.Tensor) => swiglu(g, u),
+  {
+    differentiable: false,
+  },
+);
+for (const [shape, table, headWidth] of [
+  [[2, 3, 24], [3, 24], 8],
+  [[2, 3, 24], [2, 3, 24], 4],
+  [[5, 3, 18], [3, 18], 6],
+  [[0, 3, 8], [3, 8], 8],
+] as const) {
+  const tables = [integers(table, 2), integers(table, 2)].map(({ shape, values }) => ({
+    shape,
+    values: values.map((x) => x - 0.25),
+    dtype: 'float32' as const,
+  }));
+  // Made inside, as they have no gradient.
+  add('rotary positions', [floats(shape)], (x: tf.Tensor) => {
+    const [cos, sin] = tables.map(({ values }) => tf.tensor([...values], [...table])) as [tf.Tensor, tf.Tensor];
+    return rotate(x, cos, sin, headWidth);
+  });
+}
+const causal = (T: number) =>
+  tf.tensor2d(
+    Float32Array.from({ length: T * T }, (_, i) => (i % T <= Math.floor(i / T) ? 0 : HIDDEN)),
+    [T, T],
+  );
+for (const [B, T, heads, kvHeads, headWidth] of [
+  [2, 5, 4, 2, 4],
+  [3, 1, 2, 2, 8],
+  [1, 40, 2, 1, 6],
+  [2, 67, 3, 3, 16],
+] as const) {
+  const sizes = { heads, kvHeads, headWidth };
+  const width = (heads + 2 * kvHeads) * headWidth;
+  add(`causal attention ${heads}/${kvHeads}`, [floats([B, T, width])], (x: tf.Tensor) =>
+    selfAttention(x, causal(T), sizes),
+  );
+  add(`attention under any bias ${heads}/${kvHeads}`, [floats([B, T, width])], (x: tf.Tensor) => {
+    const bias = Float32Array.from({ length: T * T }, (_, i) =>
+      (7 * i) % 3 === 0 && i % T > 0 ? HIDDEN : Math.sin(i),
+    );
+    return selfAttention(x, tf.tensor2d(bias, [T, T]), sizes);
+  });
+}
+for (const [R, T, C, heads, kvHeads, headWidth] of [
+  [3, 1, 0, 4, 2, 4],
+  [3, 2, 5, 4, 2, 4],
+  [2, 3, 9, 3, 3, 6],
+  [5, 1, 37, 4, 1, 16],
+] as const) {
+  const sizes = { heads, kvHeads, headWidth };
+  const cache = [R * kvHeads, C, headWidth];
+  const part = { differentiable: false };
+  // A token sees itself, and every second column before it.
+  const bias = () =>
+    tf.tensor4d(
+      Float32Array.from({ length: R * T * (C + T) }, (_, i) => {
+        const [column, token] = [i % (C + T), C + (Math.floor(i / (C + T)) % T)];
+        return column === token || (column < token && column % 2 === 0) ? 0 : HIDDEN;
+      }),
+      [R, 1, T, C + T],
+    );
+  add(
+    `attention over a cache ${heads}/${kvHeads}`,
+    [floats([R, T, (heads + 2 * kvHeads) * headWidth]), floats(cache), floats(cache)],
+    (x: tf.Tensor, keys: tf.Tensor3D, values: tf.Tensor3D) => {
+      const out = cachedAttention(x, C === 0 ? undefined : { keys, values }, bias(), sizes);
+      return tf.concat([out.context, out.keys, out.values].map((t) => tf.reshape(t, [-1])));
+    },
+    part,
+  );
+}
+for (const [N, V, states] of [
+  [6, 9, 0],
+  [6, 9, 2],
+  [33, 490, 5],
+  [1, 2, 0],
+  [3, 4, 1],
+] as const) {
+  for (const entropy of [false, true]) {
+    // Each row's target is allowed.
+    const rows = Array.from({ length: states * V }, (_, i) => (i % V !== 0 && i % 3 === 0 ? FORBIDDEN : 0));
+    add(
+      `logprobs under ${states === 0 ? 'no grammar' : 'a grammar'}${entropy ? ', with entropy' : ''}`,
+      [floats([N, V], -9, 9)],
+      (z: tf.Tensor2D) => {
+        const targets = tf.tensor1d(
+          Array.from({ length: N }, (_, n) => (n % 2) * Math.min(1, V - 1)),
+          'int32',
+        );
+        const masks =
+          states === 0
+            ? undefined
+            : {
+                rows: tf.tensor2d(rows, [states, V]),
+                index: tf.tensor1d(
+                  Array.from({ length: N }, (_, n) => n % states),
+                  'int32',
+                ),
+              };
+        const out = scoredLogprobs({ logits: z, targets, masks, temperature: 0.8, entropy });
+        return out.entropy === undefined ? out.logprobs : tf.stack([out.logprobs, out.entropy]);
+      },
+      { tolerance: 2e-5 },
+    );
+  }
+}
+for (const shape of [[7], [3, 5], [33, 129]]) {
+  const options = { learningRate: 0.01, beta1: 0.9, beta2: 0.99, epsilon: 1e-8, weightDecay: 0.1 };
+  add(
+    'AdamW',
+    [floats(shape), floats(shape), floats(shape), floats(shape, 0, 2)],
+    (w: tf.Tensor, g: tf.Tensor, m: tf.Tensor, v: tf.Tensor) => {
+      const next = adamw({ w }, { w: g }, { m: { w: m }, v: { w: v }, updates: { w: 2 } }, options);
+      return tf.stack([next.weights, next.moments.m, next.moments.v].map(({ w }) => w as tf.Tensor));
+    },
+    { differentiable: false },
+  );
+}
 
 export const CASES: readonly OpCase[] = list;

@@ -2,9 +2,23 @@
 
 import type { TensorInfo } from '@tensorflow/tfjs';
 import * as tf from '@tensorflow/tfjs';
+import type { OwnKernel } from '../own-kernel.ts';
 import { cast, identity } from './alias.ts';
 import { concat, gather, oneHot, pack, slice, splitV, unpack } from './blocks.ts';
 import { exp } from './exp.ts';
+import {
+  adamW,
+  cachedAttention,
+  rmsNorm,
+  rmsNormGrad,
+  rotate,
+  scoredLogprobs,
+  scoredLogprobsGrad,
+  selfAttention,
+  selfAttentionGrad,
+  swiGlu,
+  swiGluGrad,
+} from './fused.ts';
 import { batchMatMul } from './matmul.ts';
 import { mean, reducible, sum } from './reduce.ts';
 import { unsortedSegmentSum } from './segment-sum.ts';
@@ -26,6 +40,21 @@ const KERNELS: Readonly<Record<string, unknown>> = {
   Unpack: unpack,
 };
 
+/** Kernels that tfjs does not know. */
+const OWN: Readonly<Record<OwnKernel, unknown>> = {
+  AdamW: adamW,
+  CachedAttention: cachedAttention,
+  RmsNorm: rmsNorm,
+  RmsNormGrad: rmsNormGrad,
+  Rotate: rotate,
+  ScoredLogprobs: scoredLogprobs,
+  ScoredLogprobsGrad: scoredLogprobsGrad,
+  SelfAttention: selfAttention,
+  SelfAttentionGrad: selfAttentionGrad,
+  SwiGlu: swiGlu,
+  SwiGluGrad: swiGluGrad,
+};
+
 /** Where ours does not take the arguments, the stock kernel does. */
 const LIMITS: Readonly<Record<string, unknown>> = {
   Exp: ({ inputs }: { readonly inputs: { readonly x: TensorInfo } }) => inputs.x.dtype === 'float32',
@@ -35,7 +64,7 @@ const LIMITS: Readonly<Record<string, unknown>> = {
 
 /** For the backend `wasm` alone; tfjs keeps one registry a thread, so that a worker registers its own. */
 export function registerKernels(): void {
-  for (const [kernelName, kernel] of Object.entries(KERNELS)) {
+  for (const [kernelName, kernel] of Object.entries({ ...KERNELS, ...OWN })) {
     const ours = kernel as tf.KernelFunc;
     const stock = tf.getKernel(kernelName, 'wasm')?.kernelFunc;
     const takes = LIMITS[kernelName] as ((args: unknown) => boolean) | undefined;
