@@ -13,10 +13,11 @@ const LAYERS: Readonly<Record<string, { readonly values: readonly string[]; read
   env: { values: ['policy'] },
   verifiers: { values: ['env/sandbox'], types: ['env/environment.ts'] },
   train: { values: ['env', 'policy', 'verifiers'] },
+  check: { values: ['env', 'policy/grammar', 'policy/tokenizer.ts', 'verifiers', 'io'] },
   io: { values: ['train/config.ts'], types: ['train'] },
   setup: { values: ['policy/backends'] },
   exercises: { values: ['env', 'policy', 'verifiers', 'train', 'io'] },
-  cli: { values: ['env', 'policy', 'verifiers', 'train', 'io', 'exercises', 'setup'] },
+  cli: { values: ['env', 'policy', 'verifiers', 'train', 'io', 'check', 'exercises', 'setup'] },
 };
 
 /** The files of src/train that touch disk, clock and process on behalf of the pure ones. */

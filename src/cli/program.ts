@@ -2,6 +2,7 @@
 import { Command } from 'commander';
 import { isogymVersion } from '../io/version.ts';
 import { benchCommand } from './bench.ts';
+import { checkCommand } from './check.ts';
 import { doctorCommand } from './doctor.ts';
 import { evalCommand } from './eval.ts';
 import { exerciseCommand } from './exercise.ts';
@@ -21,6 +22,7 @@ export function program(print: (text: string) => void = () => undefined): Comman
     evalCommand(),
     showCommand(),
     replayCommand(),
+    checkCommand(),
     setupCommand(),
     doctorCommand(),
     exerciseCommand(),
