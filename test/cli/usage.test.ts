@@ -24,23 +24,20 @@ test('the help of isogym', () => {
     Trains tool-using agents with reinforcement learning.
 
     Options:
-      --version                       print the version
-      --help                          print this help
+      --version                                   print the version
+      --help                                      print this help
 
     Commands:
-      train [options] [overrides...]  Train a policy as a config says.
-      eval [options] <run>            Evaluate a run's latest checkpoint on the
-                                      held-out tasks.
-      show [options] <run>            Print episodes of a run, the latest unless
-                                      asked otherwise.
-      setup                           Set up a faster tensor backend: native (CPU)
-                                      or cuda (NVIDIA GPU).
-      doctor [options]                Say what this machine has, and which tensor
-                                      backends work on it.
-      exercise                        Run an exercise, and set what is seen beside
-                                      what is expected.
-      bench                           Measure what this machine does.
-      help [command]                  display help for command
+      train [options] [overrides...]              Train a policy as a config says.
+      eval [options] <run>                        Evaluate a run's latest checkpoint on the held-out tasks.
+      show [options] <run>                        Print episodes of a run, the latest unless asked otherwise.
+      replay [options] <run>                      Execute recorded actions again in fresh worlds, and compare hash by hash.
+      check [options] <environment> [options...]  Try an environment of your own: one line for each check, with what was seen.
+      setup                                       Set up a faster tensor backend: native (CPU) or cuda (NVIDIA GPU).
+      doctor [options]                            Say what this machine has, and which tensor backends work on it.
+      exercise                                    Run an exercise, and set what is seen beside what is expected.
+      bench                                       Measure what this machine does.
+      help [command]                              display help for command
 
     Exit codes: 0 done, 1 failed, 2 wrong input, 130 interrupted.
     "
@@ -48,7 +45,7 @@ test('the help of isogym', () => {
 });
 
 test('the help of each command', () => {
-  const commands = [['train'], ['eval'], ['show'], ['doctor'], ['exercise'], ['exercise', 'step-penalty']];
+  const commands = [['train'], ['eval'], ['show'], ['check'], ['doctor'], ['exercise'], ['exercise', 'step-penalty']];
   expect(commands.map((command) => isogym(cwd, ...command, '--help').stdout).join('----\n')).toMatchInlineSnapshot(`
     "Usage: isogym train [options] [overrides...]
 
@@ -82,17 +79,32 @@ test('the help of each command', () => {
     Print episodes of a run, the latest unless asked otherwise.
 
     Arguments:
-      run          the run's folder, or its name in runs/
+      run             the run's folder, or its name in runs/
 
     Options:
-      --failed     only those without success
-      --truncated  only those that a limit ended
-      --task <id>  only those of one task
-      --best <n>   the n with the highest return
-      --worst <n>  the n with the lowest return
-      --limit <n>  at most n (default: 5)
-      --json       print one JSON object on stdout, and progress on stderr
-      --help       print this help
+      --failed        only those without success
+      --truncated     only those that a limit ended
+      --task <id>     only those of one task
+      --episode <id>  only the one of this id
+      --best <n>      the n with the highest return
+      --worst <n>     the n with the lowest return
+      --limit <n>     at most n (default: 5)
+      --json          print one JSON object on stdout, and progress on stderr
+      --help          print this help
+    ----
+    Usage: isogym check [options] <environment> [options...]
+
+    Try an environment of your own: one line for each check, with what was seen.
+
+    Arguments:
+      environment          a built-in name, or a path to a module
+      options              key=value, the environment's options
+
+    Options:
+      --verifier <module>  a verifier that judges: a built-in name, or a path to a
+                           module
+      --json               print one JSON object on stdout, and progress on stderr
+      --help               print this help
     ----
     Usage: isogym doctor [options]
 
