@@ -31,6 +31,13 @@ export type CreateWorld<Public extends Json = Json> = (start: {
 export interface World {
   /** One function for every declared tool, given validated arguments. A thrown error is an observation; `error.transient === true` allows one retry for read and idempotent tools. */
   readonly tools: Readonly<Record<string, (args: never) => string>>;
+  /**
+   * All that the world's tools read and change, as a JSON value; with `restore` it makes a fork as fast as a reset. Without
+   * the two a fork runs the calls again, which is right for every world. The generator and the clock go along by themselves.
+   */
+  snapshot?(): Json;
+  /** Makes a world that has just been created for the same task be as the one was that gave `state`. */
+  restore?(state: never): void;
 }
 
 /** What a scripted or a tabular policy sees: the steps in words and the task's public part, since both are the environment's own. */

@@ -4,6 +4,7 @@ import type { Policy, TaskOf } from '../policy/policy.ts';
 import { recordedPolicy } from '../policy/recorded.ts';
 import { scriptedPolicy } from '../policy/scripted.ts';
 import { tabularPolicy } from '../policy/tabular-policy.ts';
+import { textsPolicy } from '../policy/texts.ts';
 import { Tokenizer } from '../policy/tokenizer.ts';
 import { uniformPolicy } from '../policy/uniform.ts';
 import { IsogymError, inputError } from '../records/errors.ts';
@@ -50,6 +51,10 @@ export class Inside {
           throw inputError('POLICY_UNFIT', `a tabular policy wants a tabular view, which ${name} does not declare`);
         }
         return tabularPolicy(tabular, spec.table, spec, this.format, taskOf);
+      case 'texts': {
+        const starts = new Map(requests.map(({ id, fork }) => [id, fork?.step ?? 0]));
+        return textsPolicy(spec.texts, (id) => starts.get(id) ?? 0, this.format, this.tokenizer);
+      }
       case 'recorded':
         return recordedPolicy(spec.name, spec.episodes);
     }

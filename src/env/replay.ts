@@ -45,8 +45,8 @@ export function firstDifference(recorded: Episode, again: Episode): Difference |
 
 /** What a link covers beyond the one before: −1 the beginning, then the steps, then the end. */
 function partOf(episode: Episode, index: number): object {
-  const { format, id, group, taskId, iteration, rollout, seed, policy, prompt } = episode;
-  if (index < 0) return { format, id, group, taskId, iteration, rollout, seed, policy, prompt };
+  const { format, id, group, taskId, iteration, rollout, seed, policy, prompt, forkedFrom } = episode;
+  if (index < 0) return { format, id, group, taskId, iteration, rollout, seed, policy, prompt, forkedFrom };
   const { steps, segments, stop, stopDetail, failure, final } = episode;
   const step = steps[index];
   if (step === undefined) return { stop, stopDetail, failure, final, segments };

@@ -1,22 +1,25 @@
 /** @module Rollouts in the calling thread: the engine inside each worker, and one of its own. */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Policy } from '../policy/policy.ts';
+import { forkedPolicy } from '../policy/recorded.ts';
 import { replyInTokens } from '../policy/reply.ts';
 import type { TokenReply, TokenRequest } from '../policy/token-policy.ts';
 import { messageOf } from '../records/errors.ts';
 import { frozen } from '../records/json.ts';
 import { deriveSeed } from '../records/random.ts';
-import type { Episode } from '../records/trajectory.ts';
+import type { Episode, Step } from '../records/trajectory.ts';
 import { runEpisode, type StopSignal } from './episode.ts';
 import { Inside } from './inside.ts';
 import { importEnvironment } from './load.ts';
 import {
   crossing,
+  type Fork,
   type InsideSpec,
   type PolicySpec,
   type RolloutEngine,
   type RolloutRequest,
   type RolloutSetup,
+  worldSeed,
 } from './rollouts.ts';
 import { Rounds } from './rounds.ts';
 import { bundle } from './sandbox/bundle.ts';
@@ -115,7 +118,8 @@ export class RolloutRunner implements RolloutEngine {
     frozen(request.task.public);
     let world: WorldSession;
     try {
-      world = this.#host.open(JSON.stringify(request.task.public), deriveSeed(request.seed, 'world'));
+      const seed = request.fork === undefined ? request.seed : worldSeed(request.fork.parent);
+      world = this.#host.open(JSON.stringify(request.task.public), deriveSeed(seed, 'world'));
     } catch (error) {
       const failure = error instanceof WorldFailure ? error.failure : undefined;
       const stop = failure === undefined ? 'environment-failure' : 'sandbox-failure';
@@ -124,7 +128,12 @@ export class RolloutRunner implements RolloutEngine {
     try {
       const { environment, format, tokenizer } = this.#inside;
       const stop = signal === undefined ? {} : { signal };
-      return await runEpisode({ request, environment, format, world, policy, tokenizer, ...stop });
+      const { fork } = request;
+      const acting = fork === undefined ? policy : forkedPolicy(policy, fork.parent, fork.step);
+      const episode = await runEpisode({ request, environment, format, world, policy: acting, tokenizer, ...stop });
+      const strayed = fork && strayedFrom(fork, episode);
+      if (strayed === undefined) return episode;
+      return failedEpisode(request, policy.name, 'environment-failure', strayed);
     } finally {
       world.close();
     }
@@ -143,4 +152,15 @@ export class RolloutRunner implements RolloutEngine {
       },
     };
   }
+}
+
+/** Why a fork is none: its world did not come to what its parent's had come to. */
+function strayedFrom({ parent, step }: Fork, { steps }: Episode): string | undefined {
+  const told = ({ calls }: Step) => JSON.stringify(calls);
+  for (let i = 0; i < Math.min(step, steps.length); i++) {
+    const [was, is] = [parent.steps[i], steps[i]];
+    if (was === undefined || is === undefined || told(was) === told(is)) continue;
+    return `a fork of ${parent.id} did not come to the same in step ${i + 1}: expected ${told(was)}, found ${told(is)}`;
+  }
+  return undefined;
 }

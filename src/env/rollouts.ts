@@ -1,9 +1,19 @@
 /** @module The seam between training and the rollouts: what is asked of an engine and what it gives. A pool of workers is one engine, the calling thread another. */
 
+import { stepsToGoOnAfter } from '../policy/recorded.ts';
 import type { TokenPolicy } from '../policy/token-policy.ts';
+import { inputError } from '../records/errors.ts';
 import type { PublicTask } from '../records/task.ts';
 import type { Episode } from '../records/trajectory.ts';
 import type { Isolation, ResetLevel } from './environment.ts';
+
+/** Where a rollout begins, if not at the beginning. */
+export interface Fork {
+  /** Of the same task. */
+  readonly parent: Episode;
+  /** How many of its actions are taken again, in a world of its seed, before the policy is asked for the next one. */
+  readonly step: number;
+}
 
 export interface RolloutRequest {
   readonly id: string;
@@ -12,17 +22,46 @@ export interface RolloutRequest {
   readonly iteration: number;
   readonly rollout: number;
   readonly seed: string;
+  readonly fork?: Fork;
 }
 
-/** A copy with what may cross to a worker. Whatever else the objects carry at run time stays behind, above all what is held. */
-export function crossing({ id, group, task, iteration, rollout, seed }: RolloutRequest): RolloutRequest {
-  return { id, group, task: { id: task.id, prompt: task.prompt, public: task.public }, iteration, rollout, seed };
+/** What the world of an episode is seeded with: a fork's is that of the episode where it all began, so that it goes on as that one would have. */
+export function worldSeed(episode: Pick<Episode, 'seed' | 'forkedFrom'>): string {
+  return episode.forkedFrom?.seed ?? episode.seed;
+}
+
+/** What the record of a fork says of its parent. */
+export function forkedFrom({ fork }: Pick<RolloutRequest, 'fork'>): Episode['forkedFrom'] {
+  return fork && { episode: fork.parent.id, step: fork.step, seed: worldSeed(fork.parent) };
+}
+
+/**
+ * A copy with what may cross to a worker. Whatever else the objects carry at run time stays behind, above all what is held.
+ * @throws FORK_STEP where the parent has another task or no such step to go on after
+ */
+export function crossing({ id, group, task, iteration, rollout, seed, fork }: RolloutRequest): RolloutRequest {
+  if (fork !== undefined) checkFork(fork, task.id);
+  const own = { id: task.id, prompt: task.prompt, public: task.public };
+  return { id, group, task: own, iteration, rollout, seed, ...(fork === undefined ? {} : { fork }) };
+}
+
+function checkFork({ parent, step }: Fork, taskId: string): void {
+  if (parent.taskId !== taskId) {
+    throw inputError('FORK_STEP', `expected a fork of an episode of task ${taskId}, found one of ${parent.taskId}`);
+  }
+  const last = stepsToGoOnAfter(parent);
+  if (Number.isInteger(step) && step >= 0 && step <= last) return;
+  throw inputError(
+    'FORK_STEP',
+    `expected a step of episode ${parent.id} from 0 to ${last} to fork it at, found ${step}`,
+  );
 }
 
 /**
  * - `scripted`: one of the environment's scripts.
  * - `uniform`: uniform over the tokens that the grammar allows.
  * - `tabular`: softmax over `table` [states × actions], row-major; `greedy` takes the first largest.
+ * - `texts`: these texts, one after another, each as a policy could write it; it fails where they end.
  * - `recorded`: what the policy `name` did in these records, again: see `recordedPolicy`.
  * - `tokens`: a batched policy outside the workers.
  * All but the last act inside the workers.
@@ -37,6 +76,7 @@ export type PolicySpec =
       readonly temperature: number;
       readonly greedy: boolean;
     }
+  | { readonly kind: 'texts'; readonly texts: readonly string[] }
   | { readonly kind: 'recorded'; readonly name: string; readonly episodes: readonly Episode[] }
   | { readonly kind: 'tokens'; readonly policy: TokenPolicy };
 

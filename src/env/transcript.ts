@@ -10,7 +10,7 @@ import {
   type Step,
   TRAJECTORY_FORMAT,
 } from '../records/trajectory.ts';
-import type { RolloutRequest } from './rollouts.ts';
+import { forkedFrom, type RolloutRequest } from './rollouts.ts';
 
 /** What a policy sampled: ids, the behaviour policy's logprob of each or null where it has none, the version of its weights. */
 export interface Sampled {
@@ -79,6 +79,7 @@ export class Transcript {
 
   #beginning() {
     const { id, group, task, iteration, rollout, seed } = this.#request;
+    const origin = forkedFrom(this.#request);
     const policy = this.#policy;
     return {
       format: TRAJECTORY_FORMAT,
@@ -90,6 +91,7 @@ export class Transcript {
       seed,
       policy,
       prompt: task.prompt,
+      ...(origin === undefined ? {} : { forkedFrom: origin }),
     } as const;
   }
 

@@ -6,7 +6,7 @@ import type { TokenRequest } from '../policy/token-policy.ts';
 import type { Json } from '../records/json.ts';
 import { STOP_RULES } from '../records/stop-reason.ts';
 import { type Episode, TRAJECTORY_FORMAT } from '../records/trajectory.ts';
-import type { RolloutRequest } from './rollouts.ts';
+import { forkedFrom, type RolloutRequest } from './rollouts.ts';
 import { objectOf, untrusted } from './sandbox/host/protocol.ts';
 
 /** What the owner knows of all episodes of a pool. */
@@ -30,6 +30,7 @@ const EPISODE: Known = new Set([
     'seed',
     'policy',
     'prompt',
+    'forkedFrom',
     'steps',
     'segments',
     'stop',
@@ -75,6 +76,7 @@ export function readEpisode(value: unknown, request: RolloutRequest, policy: str
   own('seed', request.seed);
   own('policy', policy);
   own('prompt', request.task.prompt);
+  if (JSON.stringify(episode.forkedFrom) !== JSON.stringify(forkedFrom(request))) throw untrusted('the fork asked for');
   const { stop, stopDetail, failure, final, hash } = episode;
   if (typeof stop !== 'string' || !Object.hasOwn(STOP_RULES, stop)) throw untrusted('a stop reason');
   if (stopDetail !== undefined) text(stopDetail, 'stopDetail');

@@ -32,6 +32,35 @@ export function recordedPolicy(name: string, episodes: readonly Episode[]): Poli
   };
 }
 
+/**
+ * The first `step` actions of a record, then the policy's own. The record's tokens are given to it, as the environment's are:
+ * it has not sampled them, and learns nothing from them.
+ */
+export function forkedPolicy(policy: Policy, parent: Episode, step: number): Policy {
+  const own = policy.tokens === 'own';
+  return {
+    ...policy,
+    request(context, signal) {
+      const at = context.steps.length;
+      if (at > step) return policy.request(context, signal);
+      if (at === step) return policy.request({ ...context, newFrom: 0 }, signal);
+      const { action, observed = [], ids, cutOff } = recordedReply(parent, at).reply;
+      return { action, observed: own ? [...observed, ...ids] : ids, ids: [], logprobs: [], cutOff };
+    },
+  };
+}
+
+/** After how many of its steps an episode can be gone on: not after a final answer, an action that was cut off, or a crash. */
+export function stepsToGoOnAfter(episode: Episode): number {
+  const end = episode.steps.findIndex(
+    ({ action, calls }, i) =>
+      action.final !== undefined ||
+      recordedReply(episode, i).reply.cutOff ||
+      calls.some(({ states }) => states.at(-1) === 'crashed'),
+  );
+  return end < 0 ? episode.steps.length : end;
+}
+
 /** What the policy of a record replied in one step, `observed` being all that it was given since the step before. */
 export function recordedReply(
   episode: Episode,

@@ -18,6 +18,21 @@ export function replyInTokens(
   return { ...reply, action: reply.cutOff ? { text, calls: [] } : format.parse(text, nextCall(steps)) };
 }
 
+/** A text that was not sampled: encoded once, here, the end token added, without logprobs. */
+export function replyInText(
+  text: string,
+  steps: readonly Step[],
+  maxTokens: number,
+  format: Format,
+  tokenizer: Tokenizer,
+): PolicyReply {
+  const ids = [...tokenizer.encode(text), tokenizer.end];
+  if (ids.length <= maxTokens)
+    return { action: format.parse(text, nextCall(steps)), ids, logprobs: null, cutOff: false };
+  const kept = ids.slice(0, maxTokens);
+  return { action: { text: tokenizer.decode(kept), calls: [] }, ids: kept, logprobs: null, cutOff: true };
+}
+
 /** An action given in words, as the policy's text and read back, like any other. */
 export function actionInWords(action: ScriptedAction, steps: readonly Step[], format: Format): Action {
   return format.parse(format.action(action), nextCall(steps));

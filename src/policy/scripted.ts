@@ -2,10 +2,9 @@
 import type { Script, ScriptedAction } from '../env/environment.ts';
 import type { Format } from '../env/format.ts';
 import type { Policy, TaskOf } from './policy.ts';
-import { actionInWords } from './reply.ts';
+import { replyInText } from './reply.ts';
 import type { Tokenizer } from './tokenizer.ts';
 
-/** Its text is encoded once, here, the end token added; it samples nothing, so there are no logprobs. */
 export function scriptedPolicy(
   name: string,
   script: Script,
@@ -18,11 +17,8 @@ export function scriptedPolicy(
     version: 0,
     tokens: 'text',
     request({ episodeId, steps, random, maxTokens }) {
-      const action = actionInWords(script({ task: taskOf(episodeId), steps, random }), steps, format);
-      const ids = [...tokenizer.encode(action.text), tokenizer.end];
-      if (ids.length <= maxTokens) return { action, ids, logprobs: null, cutOff: false };
-      const kept = ids.slice(0, maxTokens);
-      return { action: { text: tokenizer.decode(kept), calls: [] }, ids: kept, logprobs: null, cutOff: true };
+      const text = format.action(script({ task: taskOf(episodeId), steps, random }));
+      return replyInText(text, steps, maxTokens, format, tokenizer);
     },
   };
 }

@@ -14,14 +14,15 @@ export type UnlinkedEpisode = Omit<Episode, 'hash' | 'steps'> & { readonly steps
 
 type Beginning = Pick<
   Episode,
-  'format' | 'id' | 'group' | 'taskId' | 'iteration' | 'rollout' | 'seed' | 'policy' | 'prompt'
+  'format' | 'id' | 'group' | 'taskId' | 'iteration' | 'rollout' | 'seed' | 'policy' | 'prompt' | 'forkedFrom'
 >;
 type Ending = Pick<Episode, 'stop' | 'stopDetail' | 'failure' | 'final'>;
 
 /** What an episode began with: the link before its first step. */
 export function beginningLink(episode: Beginning): string {
-  const { format, id, group, taskId, iteration, rollout, seed, policy, prompt } = episode;
-  return link([format, id, group, taskId, iteration, rollout, seed, policy, prompt]);
+  const { format, id, group, taskId, iteration, rollout, seed, policy, prompt, forkedFrom: from } = episode;
+  const fork = from && [from.episode, from.step, from.seed];
+  return link([format, id, group, taskId, iteration, rollout, seed, policy, prompt, fork]);
 }
 
 /** @param tokens the segment of `step.tokens`, from which the link covers all tokens since the step before; absent where it has none */

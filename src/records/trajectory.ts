@@ -65,8 +65,10 @@ export interface Episode {
   readonly taskId: string;
   readonly iteration: number;
   readonly rollout: number;
-  /** All randomness of this episode derives from it. */
+  /** All randomness of this episode derives from it; that of the world of a fork from `forkedFrom.seed`. */
   readonly seed: string;
+  /** Present where it was forked from another: its first `step` actions are that one's, their tokens given and not sampled. */
+  readonly forkedFrom?: { readonly episode: string; readonly step: number; readonly seed: string };
   readonly policy: string;
   readonly prompt: string;
   readonly steps: readonly Step[];

@@ -159,6 +159,7 @@ async function meant(
 
 function unfit(episode: Episode, tasks: ReadonlyMap<string, Task>): string | undefined {
   if (episode.stop === 'sandbox-failure') return `it took its sandbox down (${episode.failure})`;
+  if (episode.forkedFrom !== undefined) return `it is a fork of ${episode.forkedFrom.episode}`;
   return tasks.has(episode.taskId) ? undefined : `its task ${JSON.stringify(episode.taskId)} is none of the run's`;
 }
 

@@ -15,6 +15,14 @@ test('an environment and a verifier of one’s own are trained from code', () =>
   expect(success('oracle')).toBe(1);
 });
 
+test('an episode is gone on with in another way, and a world is forked', () => {
+  const out = execFileSync(process.execPath, [`${EXAMPLE}what-if.ts`], { encoding: 'utf8' });
+  const [first, second, ...states] = out.trimEnd().split('\n');
+  expect(first).toMatch(/^first: open a \| .*answer \w+$/);
+  expect(second).toBe('second: open a | open d | answer opal');
+  expect(states).toEqual(['one state: true', 'one state still: false']);
+});
+
 test('the example uses the public API alone', () => {
   for (const file of readdirSync(EXAMPLE).filter((name) => name.endsWith('.ts'))) {
     const imports = [...readFileSync(EXAMPLE + file, 'utf8').matchAll(/from '([^']+)'/g)].map(

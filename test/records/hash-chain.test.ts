@@ -12,7 +12,8 @@ const request: RolloutRequest = requestOf({ id: 't', prompt: 'p', public: null }
 
 /** An episode with every member that a record can have. */
 function whole(): Episode {
-  const transcript = new Transcript(request, 'made');
+  const parent = { ...failedEpisode(requestOf(request.task), 'made', 'cancelled', ''), id: 'parent', seed: 's' };
+  const transcript = new Transcript({ ...request, fork: { parent, step: 1 } }, 'made');
   transcript.give([1, 2]);
   const call = {
     id: 'c1',
@@ -93,10 +94,10 @@ test('a link is the SHA-256 of the JSON that its module describes', () => {
   const sha = (value: unknown) => createHash('sha256').update(JSON.stringify(value)).digest('hex');
   const episode = failedEpisode(request, 'made', 'cancelled', 'why');
   const { id, group, seed } = request;
-  const begun = sha(['isogym.trajectory/2', id, group, 't', 0, 0, seed, 'made', 'p']);
+  const begun = sha(['isogym.trajectory/2', id, group, 't', 0, 0, seed, 'made', 'p', null]);
   expect(episode.hash).toBe(sha([begun, 'cancelled', 'why', null, null, null, [[], [], [], []]]));
   const [step] = whole().steps;
-  const whoseBeginning = sha(['isogym.trajectory/2', id, group, 't', 0, 0, seed, 'made', 'p']);
+  const whoseBeginning = sha(['isogym.trajectory/2', id, group, 't', 0, 0, seed, 'made', 'p', ['parent', 1, 's']]);
   expect(step!.hash).toBe(
     sha([
       whoseBeginning,

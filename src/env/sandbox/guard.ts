@@ -192,6 +192,7 @@ export const GUARD = String.raw`'use strict';
   };
 
   let tools;
+  let opened;
   const open = (publicJson, seed) => {
     load();
     begin(seed);
@@ -200,6 +201,29 @@ export const GUARD = String.raw`'use strict';
     if (tools === null || typeof tools !== 'object') {
       throw new TypeError('Expected an object { tools } from the default export (and no promise), found ' + kindOf(world) + '.');
     }
+    opened = world;
+    return 'k';
+  };
+
+  // Empty where the world declares none: then its state is known by its history alone.
+  const snapshot = () => {
+    const take = opened.snapshot;
+    if (take === undefined) return 'k';
+    if (typeof take !== 'function' || typeof opened.restore !== 'function') throw new TypeError('Expected both snapshot and restore of the world to be functions, or neither to be there.');
+    const state = apply(take, opened, []);
+    const json = stringify({ state, random: [s0, s1, s2, carry], now });
+    if (state === undefined) throw new TypeError('Expected a JSON value from snapshot(), found ' + kindOf(state) + '.');
+    if (json.length > ${MAX_TEXT}) return 'oThe snapshot has ' + json.length + ' characters; at most ${MAX_TEXT} may leave the isolate.';
+    return 'k' + json;
+  };
+  const restore = (json) => {
+    const { state, random, now: then } = parse(json);
+    apply(opened.restore, opened, [state]);
+    s0 = random[0];
+    s1 = random[1];
+    s2 = random[2];
+    carry = random[3];
+    now = then;
     return 'k';
   };
 
@@ -281,6 +305,10 @@ export const GUARD = String.raw`'use strict';
           return open(a, b);
         case 'score':
           return score(a, b);
+        case 'snapshot':
+          return snapshot();
+        case 'restore':
+          return restore(a);
         default:
           begin('');
           return code(a, b, limit);

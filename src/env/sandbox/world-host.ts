@@ -3,8 +3,10 @@ import { IsogymError, messageOf } from '../../records/errors.ts';
 import type { SandboxFailure } from '../../records/trajectory.ts';
 import type { ResetLevel } from '../environment.ts';
 import { type CodeLimits, CodeSandbox } from './code.ts';
-import { died, type Realm, RealmPool, type WorldOutcome } from './realm.ts';
+import { type ForkableWorld, OpenedWorld } from './opened-world.ts';
+import { type Realm, RealmPool } from './realm.ts';
 
+export type { ForkableWorld, WorldSession } from './opened-world.ts';
 export type { WorldOutcome } from './realm.ts';
 
 /** A world that could not be opened: the author's code threw, looped, or gave no world; or the isolate died. */
@@ -16,17 +18,6 @@ export class WorldFailure extends IsogymError {
     super(failure === undefined ? 'ENVIRONMENT_FAILURE' : 'SANDBOX_FAILURE', message, { cause });
     this.failure = failure;
   }
-}
-
-/** One episode's world. */
-export interface WorldSession {
-  /**
-   * Runs one tool. An unknown tool, a thrown value, a result that is no string or is longer than 2^20 characters is an
-   * `error`; after `timeout` the world is not to be trusted and later calls are `crashed`. Never throws.
-   */
-  call(tool: string, argsJson: string, timeoutMs: number): WorldOutcome;
-  /** Idempotent; calls after it are `crashed`. */
-  close(): void;
 }
 
 /** A safety net far above the normal (a world opens in microseconds), not a rule of any environment. */
@@ -57,7 +48,16 @@ export class WorldHost {
   }
 
   /** Calls the author's `create` with the task's public part; `seed` fixes `random`, `Math.random` and the clock. @throws WorldFailure */
-  open(publicJson: string, seed: string): WorldSession {
+  open(publicJson: string, seed: string): ForkableWorld {
+    return this.#open(publicJson, seed);
+  }
+
+  dispose(): void {
+    this.#realms.dispose();
+    this.#code?.dispose();
+  }
+
+  #open(publicJson: string, seed: string): OpenedWorld {
     let realm: Realm;
     try {
       realm = this.#realms.take();
@@ -66,7 +66,16 @@ export class WorldHost {
     }
     realm.runCode = this.#code?.session();
     const outcome = realm.run('open', publicJson, seed, this.#openTimeoutMs);
-    if (outcome.status === 'ok') return session(realm, this.#realms);
+    if (outcome.status === 'ok') {
+      return new OpenedWorld(realm, {
+        publicJson,
+        seed,
+        timeoutMs: this.#openTimeoutMs,
+        snapshots: this.#code === undefined,
+        again: () => this.#open(publicJson, seed),
+        release: (used) => this.#realms.give(used, !used.dead),
+      });
+    }
     this.#realms.give(realm, false);
     switch (outcome.status) {
       case 'error':
@@ -77,25 +86,4 @@ export class WorldHost {
         throw new WorldFailure(outcome.kind, `The isolate died while the world was created: ${outcome.message}`);
     }
   }
-
-  dispose(): void {
-    this.#realms.dispose();
-    this.#code?.dispose();
-  }
-}
-
-function session(realm: Realm, realms: RealmPool): WorldSession {
-  let closed = false;
-  return {
-    call(tool, argsJson, timeoutMs) {
-      // Checked here too: at level `state` the realm itself lives on, with another episode in it.
-      if (closed) return died('The session is closed.');
-      return realm.run('call', tool, argsJson, timeoutMs);
-    },
-    close() {
-      if (closed) return;
-      closed = true;
-      realms.give(realm, !realm.dead);
-    },
-  };
 }
