@@ -48,8 +48,9 @@ function describe(error: unknown): Failure {
   const message = error instanceof Error ? error.message : String(error);
   const { code, syscall } = (error ?? {}) as NodeJS.ErrnoException;
   if (typeof code === 'string' && typeof syscall === 'string') return systemFailure(code, syscall, message);
-  if (error instanceof RangeError && /allocation failed|invalid.*(length|size)/i.test(message)) {
-    const hint = 'Make the model (policy) or what one iteration collects (batch.groups, group.size) smaller.';
+  if (isOutOfMemory(error, message)) {
+    const hint =
+      'Make smaller: the model (policy), one pass (batch.microTokens), or what one iteration collects (batch.groups, group.size).';
     return {
       code: 'OUT_OF_MEMORY',
       message: `expected enough memory, found too little: ${message}`,
@@ -58,6 +59,12 @@ function describe(error: unknown): Failure {
     };
   }
   return { code: 'INTERNAL', message, hint: 'ISOGYM_DEBUG=1 shows where it happened.', exitCode: 1 };
+}
+
+/** V8 refuses a buffer with a RangeError; tfjs's WebAssembly aborts where its memory cannot grow, and says no more than that. */
+function isOutOfMemory(error: unknown, message: string): boolean {
+  if (error instanceof Error && error.name === 'RuntimeError') return message.startsWith('Aborted(');
+  return error instanceof RangeError && /allocation failed|invalid.*(length|size)/i.test(message);
 }
 
 /** What the operating system refused; its message names the path. */

@@ -1,9 +1,11 @@
 /** @module What every command does alike: where its output goes, and Ctrl-C. With `--json` stdout carries one object, and all else goes to stderr. */
 import { InvalidArgumentError } from 'commander';
+import { quoted } from '../io/paths.ts';
 import { reporterTo } from '../io/progress.ts';
 import { interruptible } from '../io/signals.ts';
 import { messageOf } from '../records/errors.ts';
 import type { Reporter } from '../train/reporter.ts';
+import { visible } from './episode-text.ts';
 import { INTERRUPTED } from './failure.ts';
 import { asTyped } from './invocation.ts';
 import { printJson } from './output.ts';
@@ -25,7 +27,7 @@ export interface LongCommand {
 /** Runs a command that takes a while: it can be interrupted, shows its progress, and ends with a summary. */
 export async function runLong(json: boolean, work: (command: LongCommand) => Promise<Outcome>): Promise<void> {
   const output = reporterTo(json ? process.stderr : process.stdout, { dumb: process.env.TERM === 'dumb' });
-  const reporter = { progress: output.progress, note: (text: string) => output.note(asTyped(text)) };
+  const reporter = { progress: output.progress, note: (text: string) => output.note(visible(asTyped(text))) };
   const interruption = interruptible(() => {
     output.end();
     output.note('Stopping … press Ctrl-C again to end at once.');
@@ -63,8 +65,5 @@ export function someText(text: string): string {
 
 /** The command as it can be typed again. */
 export function commandLine(argv: readonly string[]): string {
-  return [
-    'isogym',
-    ...argv.map((part) => (/^[\w./:=,@%+-]+$/.test(part) ? part : `'${part.replaceAll("'", `'\\''`)}'`)),
-  ].join(' ');
+  return ['isogym', ...argv.map(quoted)].join(' ');
 }

@@ -1,4 +1,5 @@
 /** @module The end of a run as text for people: the table of policies, what was gained, and one task before and after. */
+import { quoted } from '../io/paths.ts';
 import { table } from '../io/table.ts';
 import type { PolicyRow } from '../train/evaluate.ts';
 import type { Interval } from '../train/statistics.ts';
@@ -44,7 +45,7 @@ export function describeRun(summary: Summary, example: Example, command: string)
     `seed ${summary.seed}, backend ${summary.backend}, ${summary.iterations} ${summary.iterations === 1 ? 'iteration' : 'iterations'}, ${summary.wallSeconds.toFixed(1)} s`,
     `run       ${summary.run}`,
     `again     ${asTyped(command)}`,
-    asTyped(`episodes  isogym show ${summary.run}`),
+    asTyped(`episodes  isogym show ${quoted(summary.run)}`),
   ].join('\n');
 }
 

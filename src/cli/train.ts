@@ -1,6 +1,7 @@
 /** @module `isogym train`: from a config to a run folder with a trained policy, or on from where a run was stopped. */
 import { join } from 'node:path';
 import { Command } from 'commander';
+import { quoted, shownPath } from '../io/paths.ts';
 import { inputError } from '../records/errors.ts';
 import { asTyped } from './invocation.ts';
 import { printJson } from './output.ts';
@@ -49,7 +50,8 @@ async function train(overrides: readonly string[], flags: TrainFlags): Promise<v
     const run = await import('../train/run.ts');
     const { describeRun } = await import('./summary-text.ts');
     const command = commandLine(process.argv.slice(2));
-    const again = (path: string) => (resume === undefined ? command : `isogym train --config ${path}/config.yaml`);
+    const again = (path: string) =>
+      resume === undefined ? command : `isogym train --config ${quoted(join(path, 'config.yaml'))}`;
     const outcome = await run.train({
       config,
       where,
@@ -70,7 +72,7 @@ async function train(overrides: readonly string[], flags: TrainFlags): Promise<v
 function checkFlags({ config, resume }: TrainFlags, overrides: readonly string[]): void {
   if (resume === undefined && config === undefined) {
     const meant = overrides.find((override) => /\.ya?ml$/.test(override)) ?? 'toy-lookup.yaml';
-    const hint = `isogym train --config ${meant}`;
+    const hint = `isogym train --config ${quoted(meant)}`;
     throw inputError('USAGE', 'expected --config FILE or --resume RUN, found neither', hint);
   }
   if (resume !== undefined && config !== undefined) {
@@ -88,6 +90,6 @@ async function runToResume(run: string, overrides: readonly string[], cwd: strin
   throw inputError(
     'RESUME_OVERRIDE',
     `expected an override of ${RESUME_OVERRIDES.join(', ')}, found ${JSON.stringify(refused)}: a resumed run keeps the rest of its config`,
-    `Begin a new run with it: isogym train --config ${join(path, 'config.yaml')} ${refused}`,
+    `Begin a new run with it: isogym train --config ${quoted(shownPath(join(path, 'config.yaml')))} ${quoted(refused)}`,
   );
 }

@@ -20,7 +20,13 @@ export function problemsIn(schema: z.ZodType, data: unknown): readonly ConfigPro
   const result = schema.safeParse(data);
   if (result.success) return [];
   const root = jsonSchema(schema);
-  return result.error.issues.flatMap((issue) => problemsOf(issue, root, data));
+  // Of one value two checks may say the same.
+  const told = new Map(
+    result.error.issues
+      .flatMap((issue) => problemsOf(issue, root, data))
+      .map((problem) => [JSON.stringify(problem), problem]),
+  );
+  return [...told.values()];
 }
 
 /** Where a value of a config was written, as `file:line:column` or `argument N`. */

@@ -4,6 +4,7 @@ import {
   createReadStream,
   existsSync,
   fstatSync,
+  fsyncSync,
   ftruncateSync,
   openSync,
   readSync,
@@ -28,6 +29,11 @@ export class JsonlWriter {
   append(value: unknown): void {
     const line = Buffer.from(`${JSON.stringify(value)}\n`);
     for (let at = 0; at < line.length; ) at += writeSync(this.fd, line, at);
+  }
+
+  /** Returns once all that was appended is on the disk. */
+  sync(): void {
+    fsyncSync(this.fd);
   }
 
   close(): void {

@@ -14,6 +14,12 @@ export interface Machine {
   readonly freeMemoryGiB: number;
 }
 
+/** What this process may use at most: of the machine, or of the container that it runs in. */
+export function memoryBytes(): number {
+  const limit = process.constrainedMemory();
+  return limit > 0 ? Math.min(limit, totalmem()) : totalmem();
+}
+
 export function examine(): Machine {
   return {
     isogym: isogymVersion(),
@@ -22,7 +28,7 @@ export function examine(): Machine {
     platform: `${process.platform}-${process.arch}`,
     cpu: cpus()[0]?.model.trim() ?? 'unknown',
     cores: availableParallelism(),
-    memoryGiB: gibibytes(totalmem()),
+    memoryGiB: gibibytes(memoryBytes()),
     freeMemoryGiB: gibibytes(freemem()),
   };
 }

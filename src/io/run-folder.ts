@@ -9,7 +9,7 @@ import { type Checkpoint, checkpointsIn, saveCheckpoint } from './checkpoint-fil
 import { makeFolders, writeDurably } from './durable.ts';
 import { JsonlWriter, readJsonl } from './jsonl.ts';
 import { type Manifest, parseManifest } from './manifest.ts';
-import { shownPath } from './paths.ts';
+import { quoted, shownPath } from './paths.ts';
 
 /** The files of one record a line. */
 export const LOGS = ['metrics', 'trajectories', 'timings'] as const;
@@ -127,18 +127,26 @@ export class RunFolder {
     for await (const { value } of readJsonl(this.logPath(log), onNotice)) yield value;
   }
 
-  /** Cuts every log but `timings` at its first record that `isAfter` says was written after a checkpoint, so that resuming writes each record once. */
-  async truncate(isAfter: (record: unknown) => boolean): Promise<void> {
+  /**
+   * Cuts every log but `timings` at its first record that `isAfter` says was written after a checkpoint, so that resuming writes each record once.
+   * @returns the last record that each of them still has
+   */
+  async truncate(isAfter: (record: unknown) => boolean): Promise<Readonly<Partial<Record<Log, unknown>>>> {
     this.close();
+    const last: Partial<Record<Log, unknown>> = {};
     for (const log of LOGS) {
       if (log === 'timings') continue;
       for await (const { value, line, start } of readJsonl(this.logPath(log), () => undefined)) {
         if (typeof value !== 'object' || value === null) throw notARecord(`${this.logPath(log)}:${line}`, value);
-        if (!isAfter(value)) continue;
+        if (!isAfter(value)) {
+          last[log] = value;
+          continue;
+        }
         this.writing(this.logPath(log), () => truncateSync(this.logPath(log), start));
         break;
       }
     }
+    return last;
   }
 
   has(file: string): boolean {
@@ -174,16 +182,17 @@ export class RunFolder {
       }
       throw new IsogymError('RUN_WRITE', `cannot write ${path}: ${messageOf(error)}`, {
         cause: error,
-        hint: `The latest checkpoint is whole. Once it can be written to: isogym train --resume ${shownPath(this.path)}`,
+        hint: `The latest checkpoint is whole. Once it can be written to: isogym train --resume ${quoted(shownPath(this.path))}`,
       });
     }
   }
 
-  /** See `saveCheckpoint` in checkpoint-files.ts. */
+  /** See `saveCheckpoint` in checkpoint-files.ts. The records from before it are on the disk first. */
   saveCheckpoint(iteration: number, files: Readonly<Record<string, string | Uint8Array>>, keep: number): Checkpoint {
     const folder = this.checkpointFolder;
     return this.writing(folder, () => {
       if (existsSync(this.path)) makeFolders(folder);
+      for (const writer of this.writers.values()) writer.sync();
       return saveCheckpoint(folder, iteration, files, keep);
     });
   }
@@ -199,7 +208,7 @@ export class RunFolder {
     if (latest === undefined) {
       throw new IsogymError('NO_CHECKPOINT', `${this.path}: expected a checkpoint, found none`, {
         exitCode: 2,
-        hint: `Begin it anew: isogym train --config ${shownPath(join(this.path, 'config.yaml'))}`,
+        hint: `Begin it anew: isogym train --config ${quoted(shownPath(join(this.path, 'config.yaml')))}`,
       });
     }
     return latest;

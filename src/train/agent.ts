@@ -14,6 +14,7 @@ import {
 } from '../policy/transformer/hugging-face.ts';
 import { transformer } from '../policy/transformer/model.ts';
 import { ReplayedDecoder } from '../policy/transformer/replayed-decoder.ts';
+import { parameterCount } from '../policy/transformer/weights.ts';
 import { inputError } from '../records/errors.ts';
 import type { PackOptions } from './batch.ts';
 import type { Config } from './config.ts';
@@ -24,6 +25,8 @@ export interface Agent {
   /** What masks the logits in the loss, the same as in sampling; without a grammar every action is always allowed. */
   readonly packing: Pick<PackOptions, 'grammar'>;
   readonly temperature: number;
+  /** Numbers to be learnt. */
+  readonly parameters: number;
   /** The policy that these weights make. The weights stay the learner's; nothing here disposes them. */
   policy(weights: NamedTensors, version: number, mode: EvaluationMode): Promise<PolicySpec>;
   readonly files: WeightFiles;
@@ -63,6 +66,7 @@ function tabularAgent(policy: Extract<Config['policy'], { kind: 'tabular' }>, en
     model: tabularModel(view.states, view.actions.length),
     packing: {},
     temperature,
+    parameters: view.states * view.actions.length,
     policy: async (weights, version, mode) => {
       const table = (await weights.table?.data()) as Float32Array;
       return { kind: 'tabular', table, version, temperature, greedy: mode === 'greedy' };
@@ -102,6 +106,7 @@ function transformerAgent(
     model: transformer(config),
     packing: { grammar: { grammar, vocabulary: tokenizer.size } },
     temperature,
+    parameters: parameterCount(config),
     policy: async (weights, version, mode) => ({
       kind: 'tokens',
       policy: new TransformerPolicy({

@@ -10,7 +10,11 @@ const MAX_LAYERS = 1000;
 const MAX_PARAMETERS = 1e10;
 const rollouts = count.max(MAX_ROLLOUTS);
 const share = z.number().min(0).max(1);
-const rate = z.number().gt(0);
+/** Beyond these, numbers of 32 bits overflow or vanish: weights would be no numbers, some iterations after the mistake. */
+const MAX_RATE = 1000;
+const MAX_COEFFICIENT = 1e6;
+const rate = z.number().gt(0).max(MAX_RATE);
+const coefficient = z.number().min(0).max(MAX_COEFFICIENT);
 
 /** Built-in names (`toy-lookup`), or a path to a module whose default export is the declaration. */
 const moduleName = z.string().min(1);
@@ -58,7 +62,12 @@ const tasks = z.strictObject({
     .describe('Fixes the task set, apart from `seed`, so that runs of several seeds meet the same tasks.'),
 });
 
-const temperature = z.number().gt(0).default(1).describe('Divides the logits, in sampling and in the loss alike.');
+const temperature = z
+  .number()
+  .min(1e-4)
+  .max(1e4)
+  .default(1)
+  .describe('Divides the logits, in sampling and in the loss alike.');
 
 const transformer = z
   .strictObject({
@@ -69,7 +78,7 @@ const transformer = z
     kvHeads: count.default(2).describe('Key and value heads; divides `heads`.'),
     headWidth: z.int().min(2).multipleOf(2).default(16).describe('Width of one head; even, for the rotary positions.'),
     hidden: count.default(172).describe('Width of the SwiGLU layer.'),
-    ropeBase: z.number().gt(1).default(10_000).describe('Base of the rotary frequencies.'),
+    ropeBase: z.number().gt(1).max(1e12).default(10_000).describe('Base of the rotary frequencies.'),
     temperature,
   })
   .check((payload) => {
@@ -132,13 +141,9 @@ const algorithm = z
     gamma: share.default(1).describe('Discount per step.'),
     epochs: count.default(1).describe('Optimizer steps on one batch of rollouts.'),
     clipLow: share.default(0.2).describe('The ratio is clipped below 1 − clipLow (GRPO).'),
-    clipHigh: z.number().min(0).default(0.2).describe('The ratio is clipped above 1 + clipHigh (GRPO).'),
-    entropy: z.number().min(0).default(0).describe('Weight of the entropy bonus, per sampled token.'),
-    kl: z
-      .number()
-      .min(0)
-      .default(0)
-      .describe('Weight of the KL divergence from the reference policy, per sampled token.'),
+    clipHigh: coefficient.default(0.2).describe('The ratio is clipped above 1 + clipHigh (GRPO).'),
+    entropy: coefficient.default(0).describe('Weight of the entropy bonus, per sampled token.'),
+    kl: coefficient.default(0).describe('Weight of the KL divergence from the reference policy, per sampled token.'),
   })
   .check((payload) => {
     const { estimator, baseline, scale, epochs } = payload.value;
@@ -160,16 +165,29 @@ const algorithm = z
     }
   });
 
-const optimizer = z.strictObject({
-  learningRate: rate.describe('Peak learning rate of AdamW.'),
-  warmup: natural.default(0).describe('Iterations over which the rate rises linearly to its peak.'),
-  decay: share.default(0).describe('Share of the iterations, at the end, over which the rate falls linearly to 0.'),
-  beta1: z.number().min(0).lt(1).default(0.9).describe('Decay of the first moment.'),
-  beta2: z.number().min(0).lt(1).default(0.95).describe('Decay of the second moment.'),
-  epsilon: rate.default(1e-8).describe('Added to the root of the second moment.'),
-  weightDecay: z.number().min(0).default(0).describe('Decoupled weight decay, per step, times the learning rate.'),
-  clipNorm: rate.default(1).describe('Bound on the global norm of the gradient.'),
-});
+const optimizer = z
+  .strictObject({
+    learningRate: rate.describe('Peak learning rate of AdamW.'),
+    warmup: natural.default(0).describe('Iterations over which the rate rises linearly to its peak.'),
+    decay: share.default(0).describe('Share of the iterations, at the end, over which the rate falls linearly to 0.'),
+    beta1: z.number().min(0).lt(1).default(0.9).describe('Decay of the first moment.'),
+    beta2: z.number().min(0).lt(1).default(0.95).describe('Decay of the second moment.'),
+    epsilon: z.number().min(1e-30).max(1).default(1e-8).describe('Added to the root of the second moment.'),
+    weightDecay: coefficient.default(0).describe('Decoupled weight decay, per step, times the learning rate.'),
+    clipNorm: z.number().min(1e-9).max(1e9).default(1).describe('Bound on the global norm of the gradient.'),
+  })
+  .check((payload) => {
+    const { learningRate, weightDecay } = payload.value;
+    // Either alone is told at its own key.
+    if (learningRate <= MAX_RATE && weightDecay <= MAX_COEFFICIENT && learningRate * weightDecay > 1) {
+      payload.issues.push({
+        code: 'custom',
+        path: ['weightDecay'],
+        input: weightDecay,
+        message: `expected at most 1 / learningRate, ${Number((1 / learningRate).toPrecision(3))} (beyond it a step turns the weights over instead of shrinking them), found ${weightDecay}`,
+      });
+    }
+  });
 
 /** The whole of a config file. `Config` is what it parses to, with every default filled in. */
 export const configSchema = z
@@ -213,9 +231,7 @@ export const configSchema = z
     optimizer: optimizer.describe('AdamW.'),
     reward: z
       .strictObject({
-        stepPenalty: z
-          .number()
-          .min(0)
+        stepPenalty: coefficient
           .default(0)
           .describe('Charged for every request to the policy, the final answer included.'),
       })

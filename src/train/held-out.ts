@@ -21,6 +21,16 @@ const evaluationSchema = z.object({
     .readonly(),
 });
 
+/** What is used of an episode that was kept: whether it succeeded, and what `describeEpisode` shows. */
+const episodeSchema = z.looseObject({
+  id: z.string(),
+  taskId: z.string(),
+  prompt: z.string(),
+  stop: z.string(),
+  steps: z.array(z.looseObject({ action: z.looseObject({ text: z.string() }), calls: z.array(z.looseObject({})) })),
+  verdict: z.looseObject({ success: z.boolean(), reasons: z.array(z.string()) }),
+});
+
 /** What `evaluations/FILE.json` holds. */
 const keptSchema = z.object({
   /** Of the weights that the learner had then. */
@@ -63,7 +73,11 @@ export class HeldOut {
   async evaluate(name: PolicyName, signal: AbortSignal, file: string = name): Promise<Evaluated> {
     const kept = this.#kept(file);
     // A run that goes on for longer than it was begun for has been evaluated as trained before.
-    if (kept !== null && (name !== 'trained' || kept.version === this.#learner.version)) return this.#row(name, kept);
+    if (kept !== null && (name !== 'trained' || kept.version === this.#learner.version)) {
+      // What is shown of them at the end is looked at now, and not once everything has been learnt.
+      if (!ONE_MODE.includes(name)) this.#episodes(file);
+      return this.#row(name, kept);
+    }
     this.#checkWeights(name, file);
     const sampled = await this.#pass(name, file, 'sampled', signal);
     const greedy = ONE_MODE.includes(name) ? sampled : await this.#pass(name, file, 'greedy', signal);
@@ -131,10 +145,19 @@ export class HeldOut {
     return this.#rig.agent.policy(this.#learner.weights, this.#learner.version, mode);
   }
 
-  #episodes(name: PolicyName): readonly Trajectory[] {
-    return readFileSync(join(this.#folder.path, 'evaluations', `${name}.greedy.jsonl`), 'utf8')
-      .trimEnd()
-      .split('\n')
-      .map((line) => JSON.parse(line) as Trajectory);
+  /** @throws RECORD_BROKEN */
+  #episodes(file: string): readonly Trajectory[] {
+    const path = join(this.#folder.path, 'evaluations', `${file}.greedy.jsonl`);
+    try {
+      return readFileSync(path, 'utf8')
+        .trimEnd()
+        .split('\n')
+        .map((line) => episodeSchema.parse(JSON.parse(line)) as unknown as Trajectory);
+    } catch (cause) {
+      throw new IsogymError('RECORD_BROKEN', `${path}: expected the episodes of an evaluation, found something else`, {
+        cause,
+        hint: 'Restore the file, or begin a new run.',
+      });
+    }
   }
 }

@@ -1,7 +1,8 @@
 /** @module What a run starts from: a new folder with fresh weights, or the folder and the latest checkpoint of one that was stopped. */
 import { bundle } from '../env/sandbox/bundle.ts';
+import { memoryBytes } from '../io/machine.ts';
 import { changesSince, configHash, createManifest, hashText, type Manifest } from '../io/manifest.ts';
-import { shownPath } from '../io/paths.ts';
+import { quoted, shownPath } from '../io/paths.ts';
 import { RunFolder } from '../io/run-folder.ts';
 import type { Backend } from '../policy/backends/select.ts';
 import { inputError } from '../records/errors.ts';
@@ -9,6 +10,7 @@ import { deriveSeed, generator } from '../records/random.ts';
 import { decodeCheckpoint, type Position } from './checkpoint.ts';
 import type { Config } from './config.ts';
 import { type Learner, learnerFor } from './learner.ts';
+import { checkMemory } from './memory.ts';
 import { type Reporter, SILENT } from './reporter.ts';
 import type { OpenRig, Where } from './rig.ts';
 import { checkScripts } from './warm-start.ts';
@@ -41,6 +43,7 @@ export async function openRun(options: OpenOptions, { name, device }: Backend, r
     environment: hashText(await bundle(rig.environment.world)),
     verifier: hashText(await bundle(rig.verifier.source)),
   };
+  if (resume === undefined) checkMemory(rig.agent.parameters, name, memoryBytes(), where);
   const manifest = createManifest({ config, command, backend: name, device, modules });
   return resume === undefined ? begin(options, rig, manifest) : goOn(options, rig, manifest, resume);
 }
@@ -58,11 +61,16 @@ async function goOn(options: OpenOptions, rig: OpenRig, manifest: Manifest, path
   const folder = RunFolder.open(path, process.cwd());
   const { snapshot, position } = decodeCheckpoint(folder.latestCheckpoint(), configHash(config), rig.agent.files);
   checkIterations(config, position, folder);
-  await folder.truncate((record) => isAfter(record, position));
+  const last = await folder.truncate((record) => isAfter(record, position));
   folder.writeConfig(config);
   reporter.note(`run ${shownPath(folder.path)}, resumed at ${position.phase} ${position.step}`);
   for (const change of changesSince(folder.manifest(), manifest)) {
     reporter.note(`not to the bytes that it would have come to: ${change}`);
+  }
+  for (const log of ['metrics', 'trajectories'] as const) {
+    if (!reaches(last[log], log, position)) {
+      reporter.note(`${shownPath(folder.logPath(log))} lacks records from before this: it was cut short or taken away`);
+    }
   }
   return { folder, learner: learnerFor(rig.agent, config, snapshot), position };
 }
@@ -70,7 +78,7 @@ async function goOn(options: OpenOptions, rig: OpenRig, manifest: Manifest, path
 /** Whether there is anything to go on for. @throws RESUME_ITERATIONS, RUN_FINISHED */
 function checkIterations({ iterations }: Config, { phase, step }: Position, folder: RunFolder): void {
   if (phase !== 'train') return;
-  const command = `isogym train --resume ${shownPath(folder.path)}`;
+  const command = `isogym train --resume ${quoted(shownPath(folder.path))}`;
   if (step > iterations) {
     throw inputError(
       'RESUME_ITERATIONS',
@@ -85,6 +93,13 @@ function checkIterations({ iterations }: Config, { phase, step }: Position, fold
       `To go on for longer: ${command} iterations=${2 * step}`,
     );
   }
+}
+
+/** Whether the last record of a log is what was written right before a position. */
+function reaches(last: unknown, log: 'metrics' | 'trajectories', { phase, step }: Position): boolean {
+  if (step === 0 || (phase === 'warm-start' && log === 'trajectories')) return true;
+  const record = (last ?? {}) as { readonly iteration?: number; readonly step?: number };
+  return (phase === 'warm-start' ? record.step : record.iteration) === step - 1;
 }
 
 /** Whether a record was written for what comes after a position. */

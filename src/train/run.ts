@@ -1,11 +1,11 @@
 /** @module A run: trains as a config says and leaves a run folder. The shell around `loop.ts`: here are disk, clock and progress. What it starts from is `open-run.ts`. */
 import { now, stopwatch } from '../io/clock.ts';
 import { configHash } from '../io/manifest.ts';
-import { shownPath } from '../io/paths.ts';
+import { quoted, shownPath } from '../io/paths.ts';
 import { RunFolder } from '../io/run-folder.ts';
 import { lockRun } from '../io/run-lock.ts';
 import { type Backend, describeBackend, selectBackend } from '../policy/backends/select.ts';
-import { IsogymError } from '../records/errors.ts';
+import { IsogymError, messageOf } from '../records/errors.ts';
 import type { Trajectory } from '../records/trajectory.ts';
 import { divergence, encodeCheckpoint, type Position } from './checkpoint.ts';
 import type { Config } from './config.ts';
@@ -211,9 +211,15 @@ class Run {
 
   /** A batch that could not be learnt from, beside the weights before it: what it takes to see the failure again. */
   async #keepFailure(trajectories: readonly Trajectory[]): Promise<void> {
-    this.#folder.writeRecords('failed-batch.jsonl', trajectories);
-    await this.#checkpoint();
     const path = shownPath(this.#folder.path);
+    try {
+      this.#folder.writeRecords('failed-batch.jsonl', trajectories);
+      await this.#checkpoint();
+    } catch (error) {
+      // What failed first is told by who called this.
+      this.#reporter.note(`The iteration failed, and what it failed on could not be kept: ${messageOf(error)}`);
+      return;
+    }
     this.#reporter.note(
       `The iteration failed. Its batch is kept in ${path}/failed-batch.jsonl, the weights before it in the latest checkpoint.`,
     );
@@ -235,7 +241,7 @@ class Run {
   async #interrupted(): Promise<TrainOutcome> {
     await this.#checkpoint();
     const run = shownPath(this.#folder.path);
-    const resume = `isogym train --resume ${run}`;
+    const resume = `isogym train --resume ${quoted(run)}`;
     this.#reporter.note(`Interrupted; a checkpoint is written. To go on: ${resume}`);
     const { phase, step } = this.#position;
     const iterations = phase === 'train' ? step : 0;

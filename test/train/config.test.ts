@@ -158,6 +158,26 @@ test('numbers that are none, and counts below 1, are refused', () => {
   expect(pathsOf({ ...minimal, group: { size: 0 }, workers: 0 })).toEqual(['workers', 'group.size']);
 });
 
+test('numbers that 32 bits do not hold, or that overflow them soon, are refused', () => {
+  const refused = (change: object) => pathsOf({ ...minimal, ...change });
+  const rates = { learningRate: 1e39, epsilon: 1e-320, clipNorm: 1e30, weightDecay: 1e39 };
+  expect(refused({ optimizer: rates }).sort()).toEqual(
+    Object.keys(rates)
+      .map((key) => `optimizer.${key}`)
+      .sort(),
+  );
+  expect(refused({ policy: { kind: 'tabular', temperature: 1e-300 } })).toEqual(['policy.temperature']);
+  expect(refused({ reward: { stepPenalty: 1e308 } })).toEqual(['reward.stepPenalty']);
+  expect(refused({ algorithm: { entropy: 1e300, kl: 1e300, clipHigh: 1e300 } })).toHaveLength(3);
+});
+
+test('a weight decay that turns the weights over is refused', () => {
+  expect(pathsOf({ ...minimal, optimizer: { learningRate: 0.1, weightDecay: 10 } })).toEqual([]);
+  expect(pathsOf({ ...minimal, optimizer: { learningRate: 0.1, weightDecay: 10.1 } })).toEqual([
+    'optimizer.weightDecay',
+  ]);
+});
+
 test('a rollout that has no other to be compared with is refused: it would teach nothing', () => {
   const algorithm = (baseline: string) => ({ estimator: 'reinforce', baseline, scale: 'none' });
   for (const baseline of ['group-mean', 'leave-one-out']) {

@@ -51,6 +51,10 @@ export function weightShapes(config: TransformerConfig): ReadonlyMap<string, rea
   return shapes;
 }
 
+export function parameterCount(config: TransformerConfig): number {
+  return [...weightShapes(config).values()].reduce((sum, shape) => sum + shape.reduce((a, b) => a * b, 1), 0);
+}
+
 /** Deviation of the fresh weights, as in GPT-2. */
 const DEVIATION = 0.02;
 
