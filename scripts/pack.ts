@@ -10,7 +10,7 @@ const ROOT = join(import.meta.dirname, '..');
 const STAGE = join(ROOT, 'dist', 'package');
 /** Loaded by dynamic import where its addon works; see docs/dependencies.md. */
 const OPTIONAL_PEERS = ['@tensorflow/tfjs-node-gpu'];
-const COPIED = ['bin', 'configs', 'docs', 'README.md', 'LICENSE'];
+const COPIED = ['bin', 'configs', 'docs', 'templates', 'README.md', 'LICENSE'];
 
 interface Manifest {
   readonly [field: string]: unknown;
@@ -28,7 +28,7 @@ export function packedManifest(manifest: Manifest): Record<string, unknown> {
   });
   return {
     ...kept,
-    files: ['bin', 'configs', 'dist', 'docs'],
+    files: ['bin', 'configs', 'dist', 'docs', 'templates'],
     exports: Object.fromEntries(Object.entries(exports).map(([path, source]) => [path, compiled(source)])),
     peerDependencies: Object.fromEntries(peers),
     peerDependenciesMeta: Object.fromEntries(peers.map(([name]) => [name, { optional: true }])),

@@ -3,7 +3,7 @@
  * Its last line is `N passed, N failed`.
  */
 import { type SpawnSyncReturns, spawnSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
 import { pack } from './pack.ts';
@@ -16,8 +16,9 @@ import { type Environment, defineEnvironment } from 'isogym/env';
 import { type Verifier, defineVerifier } from 'isogym/verifiers';
 import type { Policy } from 'isogym/policy';
 import { type Config, train } from 'isogym/train';
+import { type CheckReport, checkEnvironment } from 'isogym/check';
 import * as everything from 'isogym';
-export const used = [defineEnvironment, defineVerifier, train, everything];
+export const used = [defineEnvironment, defineVerifier, train, checkEnvironment, everything];
 // @ts-expect-error
 export const environment: Environment = 1;
 // @ts-expect-error
@@ -26,6 +27,8 @@ export const verifier: Verifier = 1;
 export const policy: Policy = 1;
 // @ts-expect-error
 export const config: Config = 1;
+// @ts-expect-error
+export const report: CheckReport = 1;
 `;
 const TINY = [
   'iterations=2',
@@ -91,21 +94,22 @@ try {
   check('the transformer config trains from the package', () =>
     trained('toy-lookup.yaml', 'warmStart.steps=2', 'warmStart.episodes=4', 'warmStart.demonstrations=8'),
   );
-  check('its types reach a user', () => {
+  check('isogym init env writes an environment', () => failure(run('npx', 'isogym', 'init', 'env', 'mine')));
+  check('that passes isogym check', () =>
+    failure(run('npx', 'isogym', 'check', 'mine/environment.ts', '--verifier', 'mine/verifier.ts')),
+  );
+  check('and its own test', () => failure(run(process.execPath, '--test', 'mine/check.test.ts')));
+  check('and trains', () => trained('mine/config.yaml'));
+  check('its types reach a user, and what init writes holds by them', () => {
     writeFileSync(join(folder, 'consumer.ts'), CONSUMER);
     const tsc = join(ROOT, 'node_modules', 'typescript', 'bin', 'tsc');
     const options = [
-      '--noEmit',
-      '--strict',
-      '--skipLibCheck',
-      '--module',
-      'nodenext',
-      '--target',
-      'es2024',
-      '--typeRoots',
-      join(ROOT, 'node_modules', '@types'),
+      ...['--noEmit', '--strict', '--skipLibCheck', '--allowImportingTsExtensions'],
+      ...['--module', 'nodenext', '--target', 'es2024', '--types', 'node'],
+      ...['--typeRoots', join(ROOT, 'node_modules', '@types')],
     ];
-    return failure(run(process.execPath, tsc, ...options, 'consumer.ts'));
+    const own = readdirSync(join(folder, 'mine')).filter((name) => name.endsWith('.ts'));
+    return failure(run(process.execPath, tsc, ...options, 'consumer.ts', ...own.map((name) => join('mine', name))));
   });
 } finally {
   rmSync(folder, { recursive: true, force: true });

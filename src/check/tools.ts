@@ -176,7 +176,7 @@ export function checkGrammar(trial: Trial): CheckResult {
     const first = grammar.allowed(grammar.start).length;
     return passed(
       name,
-      `${trial.environment.tools.length} tools and the answer in the ${trial.environment.format} format, ${tokenizer.size} tokens, ${first} of them may begin an action`,
+      `${trial.environment.tools.length === 1 ? '1 tool' : `${trial.environment.tools.length} tools`} and the answer in the ${trial.environment.format} format, ${tokenizer.size} tokens, ${first} of them may begin an action`,
     );
   } catch (error) {
     const hint = (error as { hint?: string }).hint ?? 'docs/tutorial.md lists the schemas that have a grammar.';

@@ -15,7 +15,7 @@ export function checkCommand(): Command {
   return new Command('check')
     .description('Try an environment of your own: one line for each check, with what was seen.')
     .argument('<environment>', 'a built-in name, or a path to a module')
-    .argument('[options...]', "key=value, the environment's options")
+    .argument('[overrides...]', "key=value, the environment's options")
     .option('--verifier <module>', 'a verifier that judges: a built-in name, or a path to a module', once(someText))
     .option(...JSON_OPTION)
     .action(check);

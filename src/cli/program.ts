@@ -6,6 +6,7 @@ import { checkCommand } from './check.ts';
 import { doctorCommand } from './doctor.ts';
 import { evalCommand } from './eval.ts';
 import { exerciseCommand } from './exercise.ts';
+import { initCommand } from './init.ts';
 import { replayCommand } from './replay.ts';
 import { setupCommand } from './setup.ts';
 import { showCommand } from './show.ts';
@@ -22,6 +23,7 @@ export function program(print: (text: string) => void = () => undefined): Comman
     evalCommand(),
     showCommand(),
     replayCommand(),
+    initCommand(),
     checkCommand(),
     setupCommand(),
     doctorCommand(),

@@ -24,20 +24,21 @@ test('the help of isogym', () => {
     Trains tool-using agents with reinforcement learning.
 
     Options:
-      --version                                   print the version
-      --help                                      print this help
+      --version                                     print the version
+      --help                                        print this help
 
     Commands:
-      train [options] [overrides...]              Train a policy as a config says.
-      eval [options] <run>                        Evaluate a run's latest checkpoint on the held-out tasks.
-      show [options] <run>                        Print episodes of a run, the latest unless asked otherwise.
-      replay [options] <run>                      Execute recorded actions again in fresh worlds, and compare hash by hash.
-      check [options] <environment> [options...]  Try an environment of your own: one line for each check, with what was seen.
-      setup                                       Set up a faster tensor backend: native (CPU) or cuda (NVIDIA GPU).
-      doctor [options]                            Say what this machine has, and which tensor backends work on it.
-      exercise                                    Run an exercise, and set what is seen beside what is expected.
-      bench                                       Measure what this machine does.
-      help [command]                              display help for command
+      train [options] [overrides...]                Train a policy as a config says.
+      eval [options] <run>                          Evaluate a run's latest checkpoint on the held-out tasks.
+      show [options] <run>                          Print episodes of a run, the latest unless asked otherwise.
+      replay [options] <run>                        Execute recorded actions again in fresh worlds, and compare hash by hash.
+      init                                          Begin something of your own.
+      check [options] <environment> [overrides...]  Try an environment of your own: one line for each check, with what was seen.
+      setup                                         Set up a faster tensor backend: native (CPU) or cuda (NVIDIA GPU).
+      doctor [options]                              Say what this machine has, and which tensor backends work on it.
+      exercise                                      Run an exercise, and set what is seen beside what is expected.
+      bench                                         Measure what this machine does.
+      help [command]                                display help for command
 
     Exit codes: 0 done, 1 failed, 2 wrong input, 130 interrupted.
     "
@@ -92,13 +93,13 @@ test('the help of each command', () => {
       --json          print one JSON object on stdout, and progress on stderr
       --help          print this help
     ----
-    Usage: isogym check [options] <environment> [options...]
+    Usage: isogym check [options] <environment> [overrides...]
 
     Try an environment of your own: one line for each check, with what was seen.
 
     Arguments:
       environment          a built-in name, or a path to a module
-      options              key=value, the environment's options
+      overrides            key=value, the environment's options
 
     Options:
       --verifier <module>  a verifier that judges: a built-in name, or a path to a
