@@ -1,15 +1,14 @@
 /**
  * @module What runs in each thread of a pool whose workers own a sandbox host: the supervisor, off the thread that runs
- * tensors. It reads all that comes from the host as untrusted before anybody else sees it.
+ * tensors. What an episode that asks for tokens says is read here, as untrusted; what others come to is read by the pool.
  */
 import { type MessagePort, workerData } from 'node:worker_threads';
-import { IsogymError, messageOf } from '../records/errors.ts';
-import type { Episode } from '../records/trajectory.ts';
+import { IsogymError } from '../records/errors.ts';
 import { type RolloutServiceSetup, type RolloutTask, writeSpec } from './rollout-service.ts';
 import { objectOf, untrusted } from './sandbox/host/protocol.ts';
 import { type HostAnswer, HostSupervisor } from './sandbox/host/supervisor.ts';
-import { readEpisode, readEpisodes, readTokenRequest } from './untrusted.ts';
-import type { FromWorker, WorkerAnswer, WorkerSetup, WorkerTask } from './work.ts';
+import { readEpisode, readTokenRequest } from './untrusted.ts';
+import { type FromWorker, handedOver, type WorkerAnswer, type WorkerSetup, type WorkerTask } from './work.ts';
 
 const { setup, script, host } = workerData as WorkerSetup;
 if (host === undefined)
@@ -44,15 +43,20 @@ async function answer(task: WorkerTask): Promise<WorkerAnswer> {
       await close();
       return { episodes: [] };
     case 'act': {
-      const { requests, name, bounds } = task;
-      const body: RolloutTask = { kind: 'act', requests, policy: writeSpec(task.policy), cancelled: isSet(task.stop) };
-      const answer = await cancelled(task.stop, supervisor.run(body, { weight: requests.length }));
-      return read(answer, (result) => readEpisodes(result, requests, name, bounds));
+      const { packed, stop } = task;
+      const body: RolloutTask = { kind: 'act', packed, policy: writeSpec(task.policy), cancelled: isSet(stop) };
+      const bytes = Buffer.from(task.requests);
+      const answer = await cancelled(stop, supervisor.run(body, { weight: task.count, bytes }));
+      if ('death' in answer) return answer;
+      const { result } = answer;
+      if (!(result instanceof Uint8Array)) return { episodes: result };
+      // The frame's bytes are part of a larger buffer.
+      return handedOver(new Uint8Array(result));
     }
     case 'converse': {
       const answer = await cancelled(task.stop, converse(task));
       task.port.close();
-      return read(answer, () => []);
+      return 'death' in answer ? answer : { episodes: [] };
     }
   }
 }
@@ -81,15 +85,6 @@ function reader(task: Extract<WorkerTask, { kind: 'converse' }>, port: MessagePo
     });
     port.postMessage(messages satisfies FromWorker);
   };
-}
-
-function read(answer: HostAnswer, episodes: (result: unknown) => readonly Episode[]): WorkerAnswer {
-  if ('death' in answer) return answer;
-  try {
-    return { episodes: episodes(answer.result) };
-  } catch (error) {
-    return { death: { kind: 'untrusted', message: messageOf(error) } };
-  }
 }
 
 /** Tells the host of a run that is cancelled while it works. */

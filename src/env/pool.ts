@@ -8,6 +8,7 @@ import { Conversation } from './conversation.ts';
 import type { Environment } from './environment.ts';
 import { Inside } from './inside.ts';
 import { importEnvironment } from './load.ts';
+import { packs, unpackEpisodes } from './packed.ts';
 import {
   crossing,
   type InsideSpec,
@@ -15,13 +16,14 @@ import {
   type RolloutEngine,
   type RolloutRequest,
   type RolloutSetup,
+  writeRequests,
 } from './rollouts.ts';
 import { bundle } from './sandbox/bundle.ts';
 import type { HostLimits } from './sandbox/host/process.ts';
 import { errorOf, type HostError } from './sandbox/host/protocol.ts';
 import { resolveModule } from './sandbox/resolve-module.ts';
 import { failedEpisode } from './transcript.ts';
-import type { KnownBounds } from './untrusted.ts';
+import { type KnownBounds, readEpisodes } from './untrusted.ts';
 import type { HostSetup, WorkerAnswer, WorkerSetup, WorkerTask } from './work.ts';
 
 /** Bounds of the sandbox hosts, for isolation `process`; each has a default. */
@@ -128,11 +130,11 @@ export class RolloutPool implements RolloutEngine {
         return requests.map((request) => conversation.episode(request.id));
       }
       // Made here too, so that what does not suit the environment is the caller's error and not each worker's.
-      const { name } = this.#inside.policy(policy, requests);
+      const { name, version } = this.#inside.policy(policy, requests);
       // 5 to 10 ms of work in each, a few for each worker, so that none waits long for the last.
       const most = this.#ownsHosts ? 256 : 64;
       const size = Math.min(most, Math.max(16, Math.ceil(requests.length / (4 * this.#workers))));
-      const chunks = chunked(requests, size).map((chunk) => this.#act(chunk, { policy, name, bounds, stop }));
+      const chunks = chunked(requests, size).map((chunk) => this.#act(chunk, { policy, name, version, bounds, stop }));
       return (await Promise.all(chunks)).flat();
     } finally {
       signal?.removeEventListener('abort', cancel);
@@ -149,19 +151,38 @@ export class RolloutPool implements RolloutEngine {
     how: {
       readonly policy: InsideSpec;
       readonly name: string;
+      readonly version: number;
       readonly bounds: KnownBounds;
       readonly stop: Int32Array;
     },
   ): Promise<readonly Episode[]> {
-    const answer = await this.#send({ kind: 'act', requests, ...how }).catch((error: unknown): Served => {
-      if (error instanceof IsogymError) throw error;
-      return { death: { kind: 'died', message: messageOf(error) } };
-    });
-    if ('episodes' in answer) return answer.episodes;
+    const { policy, name, bounds, stop } = how;
+    const packed = packs(policy, requests);
+    const task: WorkerTask = {
+      kind: 'act',
+      count: requests.length,
+      requests: writeRequests(requests),
+      packed,
+      policy,
+      stop,
+    };
+    let answer: Served;
+    try {
+      answer = await this.#send(task);
+      if ('packed' in answer) {
+        const { format } = this.#inside;
+        return unpackEpisodes(answer.packed, requests, { format, name, version: how.version, bounds });
+      }
+      if ('episodes' in answer) return readEpisodes(answer.episodes, requests, name, bounds);
+    } catch (error) {
+      const untrusted = error instanceof IsogymError && error.code === 'UNTRUSTED';
+      if (error instanceof IsogymError && !untrusted) throw error;
+      answer = { death: { kind: untrusted ? 'untrusted' : 'died', message: messageOf(error) } };
+    }
     const [only, ...more] = requests;
     if (only === undefined) return [];
     const { kind, message } = answer.death;
-    if (more.length === 0) return [failedEpisode(only, how.name, 'sandbox-failure', message, kind)];
+    if (more.length === 0) return [failedEpisode(only, name, 'sandbox-failure', message, kind)];
     return (await Promise.all(requests.map((request) => this.#act([request], how)))).flat();
   }
 

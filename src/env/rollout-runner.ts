@@ -5,12 +5,13 @@ import { forkedPolicy } from '../policy/recorded.ts';
 import { replyInTokens } from '../policy/reply.ts';
 import type { TokenReply, TokenRequest } from '../policy/token-policy.ts';
 import { messageOf } from '../records/errors.ts';
-import { frozen } from '../records/json.ts';
+import { frozen, jsonText } from '../records/json.ts';
 import { deriveSeed } from '../records/random.ts';
 import type { Episode, Step } from '../records/trajectory.ts';
 import { runEpisode, type StopSignal } from './episode.ts';
 import { Inside } from './inside.ts';
 import { importEnvironment } from './load.ts';
+import { EpisodePacker } from './packed.ts';
 import {
   crossing,
   type Fork,
@@ -69,14 +70,34 @@ export class RolloutRunner implements RolloutEngine {
 
   /** One episode after another, with a policy that acts in this thread. */
   async act(requests: readonly RolloutRequest[], spec: InsideSpec, signal?: StopSignal): Promise<Episode[]> {
-    const policy = this.#inside.policy(spec, requests);
     const episodes: Episode[] = [];
-    for (const request of requests) {
-      episodes.push(await this.#episode(request, policy, signal));
-      // An interrupt is an event, and events are served between turns only.
-      if (episodes.length % 64 === 0) await nextTurn();
-    }
+    await this.#act(requests, spec, signal, (episode) => episodes.push(episode));
     return episodes;
+  }
+
+  /** The same, packed as they come, for a policy that `packs`. */
+  async actPacked(
+    requests: readonly RolloutRequest[],
+    spec: InsideSpec,
+    signal?: StopSignal,
+  ): Promise<Uint8Array<ArrayBuffer>> {
+    const packer = new EpisodePacker();
+    await this.#act(requests, spec, signal, (episode) => packer.add(episode));
+    return packer.finish();
+  }
+
+  async #act(
+    requests: readonly RolloutRequest[],
+    spec: InsideSpec,
+    signal: StopSignal | undefined,
+    each: (episode: Episode) => void,
+  ): Promise<void> {
+    const policy = this.#inside.policy(spec, requests);
+    for (const [i, request] of requests.entries()) {
+      each(await this.#episode(request, policy, signal));
+      // An interrupt is an event, and events are served between turns only.
+      if (i % 64 === 63) await nextTurn();
+    }
   }
 
   /**
@@ -119,7 +140,7 @@ export class RolloutRunner implements RolloutEngine {
     let world: WorldSession;
     try {
       const seed = request.fork === undefined ? request.seed : worldSeed(request.fork.parent);
-      world = this.#host.open(JSON.stringify(request.task.public), deriveSeed(seed, 'world'));
+      world = this.#host.open(jsonText(request.task.public), deriveSeed(seed, 'world'));
     } catch (error) {
       const failure = error instanceof WorldFailure ? error.failure : undefined;
       const stop = failure === undefined ? 'environment-failure' : 'sandbox-failure';

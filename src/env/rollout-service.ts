@@ -1,6 +1,6 @@
 /** @module Rollouts in a sandbox host: the episode loop, with the policies that act beside it, outside the isolates and in a process of its own. */
 import { RolloutRunner } from './rollout-runner.ts';
-import type { InsideSpec, RolloutRequest, RolloutSetup } from './rollouts.ts';
+import { type InsideSpec, type RolloutRequest, type RolloutSetup, readRequests } from './rollouts.ts';
 import type { HostService, StartService } from './sandbox/host/main.ts';
 import { converseOver } from './talk.ts';
 import type { ToWorker } from './work.ts';
@@ -19,8 +19,9 @@ export type WrittenSpec =
 /** `cancelled`: before it began. */
 export type RolloutTask =
   | {
+      /** Its requests come beside it, as UTF-8: see `writeRequests`. */
       readonly kind: 'act';
-      readonly requests: readonly RolloutRequest[];
+      readonly packed: boolean;
       readonly policy: WrittenSpec;
       readonly cancelled: boolean;
     }
@@ -43,10 +44,14 @@ function readSpec(policy: WrittenSpec): InsideSpec {
 const start: StartService = async ({ setup, script }: RolloutServiceSetup): Promise<HostService> => {
   const runner = await RolloutRunner.create(setup, script);
   return {
-    async run(body, { say, heard, signal: later }) {
+    async run(body, { say, heard, bytes = new Uint8Array(), signal: later }) {
       const task = body as RolloutTask;
       const signal = task.cancelled ? { aborted: true } : later;
-      if (task.kind === 'act') return runner.act(task.requests, readSpec(task.policy), signal);
+      if (task.kind === 'act') {
+        const requests = readRequests(Buffer.from(bytes).toString('utf8'));
+        const spec = readSpec(task.policy);
+        return task.packed ? runner.actPacked(requests, spec, signal) : runner.act(requests, spec, signal);
+      }
       const channel = {
         post: say,
         heard: (listener: (messages: ToWorker) => void) => heard((said) => listener(said as ToWorker)),

@@ -3,6 +3,7 @@
 import { stepsToGoOnAfter } from '../policy/recorded.ts';
 import type { TokenPolicy } from '../policy/token-policy.ts';
 import { inputError } from '../records/errors.ts';
+import { jsonText } from '../records/json.ts';
 import type { PublicTask } from '../records/task.ts';
 import type { Episode } from '../records/trajectory.ts';
 import type { Isolation, ResetLevel } from './environment.ts';
@@ -55,6 +56,19 @@ function checkFork({ parent, step }: Fork, taskId: string): void {
     'FORK_STEP',
     `expected a step of episode ${parent.id} from 0 to ${last} to fork it at, found ${step}`,
   );
+}
+
+/** The requests as JSON, each task's public part written once however many rollouts it has. */
+export function writeRequests(requests: readonly RolloutRequest[]): string {
+  const written = requests.map(({ task, ...rest }) => {
+    const { public: open, ...known } = task;
+    return `${JSON.stringify({ ...rest, task: known }).slice(0, -2)},"public":${jsonText(open)}}}`;
+  });
+  return `[${written.join(',')}]`;
+}
+
+export function readRequests(text: string): readonly RolloutRequest[] {
+  return JSON.parse(text) as readonly RolloutRequest[];
 }
 
 /**

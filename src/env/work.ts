@@ -1,5 +1,6 @@
 /** @module What a pool and its workers say to each other: the same words whether a worker runs the worlds itself or owns a sandbox host. */
 import type { MessagePort } from 'node:worker_threads';
+import { move, transferableSymbol, valueSymbol } from 'piscina';
 import type { TokenReply, TokenRequest } from '../policy/token-policy.ts';
 import type { Episode } from '../records/trajectory.ts';
 import type { InsideSpec, RolloutRequest, RolloutSetup } from './rollouts.ts';
@@ -31,11 +32,13 @@ export type WorkerTask =
   | { readonly kind: 'close' }
   | {
       readonly kind: 'act';
-      readonly requests: readonly RolloutRequest[];
+      /** How many requests there are. */
+      readonly count: number;
+      /** JSON: see `writeRequests`. */
+      readonly requests: string;
+      /** Whether the episodes come back packed. */
+      readonly packed: boolean;
       readonly policy: InsideSpec;
-      /** The policy's name in records. */
-      readonly name: string;
-      readonly bounds: KnownBounds;
       readonly stop: Int32Array;
     }
   | {
@@ -48,9 +51,10 @@ export type WorkerTask =
       readonly stop: Int32Array;
     };
 
-/** `episodes` of `act`, in the order of the requests; those of `converse` have gone through its port, one by one. Or the host died, and all that it had not delivered died with it. */
+/** The episodes of `act`, in the order of the requests: packed (see `packed.ts`), or not yet read where they come from a host; those of `converse` have gone through its port, one by one. Or the host died, and all that it had not delivered died with it. */
 export type WorkerAnswer =
-  | { readonly episodes: readonly Episode[] }
+  | { readonly packed: Uint8Array<ArrayBuffer> }
+  | { readonly episodes: unknown }
   | { readonly death: Death }
   /** The task is wrong, or no host can be started. As data: a thread's errors lose their codes on the way. */
   | { readonly failed: HostError };
@@ -62,3 +66,8 @@ export type ToWorker = readonly (
   | { readonly episodeId: string; readonly reply: TokenReply }
   | { readonly episodeId: string; readonly error: string }
 )[];
+
+/** An answer whose buffer is handed over by a thread and not copied. */
+export function handedOver(packed: Uint8Array<ArrayBuffer>): WorkerAnswer {
+  return move({ [transferableSymbol]: [packed.buffer], [valueSymbol]: { packed } } as never) as unknown as WorkerAnswer;
+}

@@ -2,8 +2,9 @@
 import { workerData } from 'node:worker_threads';
 import type { StopSignal } from './episode.ts';
 import { RolloutRunner } from './rollout-runner.ts';
+import { readRequests } from './rollouts.ts';
 import { converseOver } from './talk.ts';
-import type { ToWorker, WorkerAnswer, WorkerSetup, WorkerTask } from './work.ts';
+import { handedOver, type ToWorker, type WorkerAnswer, type WorkerSetup, type WorkerTask } from './work.ts';
 
 let runner: Promise<RolloutRunner> | undefined;
 
@@ -15,8 +16,13 @@ export default async function work(task: WorkerTask): Promise<WorkerAnswer> {
     case 'load':
     case 'close':
       return { episodes: [] };
-    case 'act':
-      return { episodes: await loaded.act(task.requests, task.policy, stopSignal(task.stop)) };
+    case 'act': {
+      const requests = readRequests(task.requests);
+      const signal = stopSignal(task.stop);
+      return task.packed
+        ? handedOver(await loaded.actPacked(requests, task.policy, signal))
+        : { episodes: await loaded.act(requests, task.policy, signal) };
+    }
     case 'converse': {
       const { port, stop } = task;
       const channel = {

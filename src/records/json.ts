@@ -44,3 +44,15 @@ export function frozen<T extends Json>(value: T): T {
   for (const child of Object.values(value)) frozen(child as Json);
   return Object.freeze(value);
 }
+
+const texts = new WeakMap<object, string>();
+
+/** The JSON of a value that is never changed: written once for each object, since the rollouts of a task share theirs. */
+export function jsonText(value: Json): string {
+  if (typeof value !== 'object' || value === null) return JSON.stringify(value);
+  const known = texts.get(value);
+  if (known !== undefined) return known;
+  const text = JSON.stringify(value);
+  texts.set(value, text);
+  return text;
+}

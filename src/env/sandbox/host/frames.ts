@@ -1,10 +1,11 @@
-/** @module Frames: JSON messages over a byte stream, each behind its length in four bytes (little-endian). What the other side sends is bounded before it is read. */
+/** @module Frames: messages over a byte stream, each behind its length in four bytes (little-endian), whose highest bit says that it is bytes and not JSON. What the other side sends is bounded before it is read. */
 import { IsogymError, messageOf } from '../../../records/errors.ts';
 
 /** Longest frame [bytes]: a batch of 64 long episodes fits many times over. */
 export const MAX_FRAME_BYTES = 64 * 1024 * 1024;
 
 const HEADER = 4;
+const BYTES = 0x8000_0000;
 
 export function encodeFrame(message: unknown): Buffer {
   const text = JSON.stringify(message);
@@ -12,6 +13,13 @@ export function encodeFrame(message: unknown): Buffer {
   const frame = Buffer.allocUnsafe(HEADER + length);
   frame.writeUInt32LE(length, 0);
   frame.write(text, HEADER, 'utf8');
+  return frame;
+}
+
+export function encodeBytes(bytes: Uint8Array): Buffer {
+  const frame = Buffer.allocUnsafe(HEADER + bytes.length);
+  frame.writeUInt32LE((BYTES | bytes.length) >>> 0, 0);
+  frame.set(bytes, HEADER);
   return frame;
 }
 
@@ -25,22 +33,24 @@ export class FrameReader {
     this.#maxBytes = maxBytes;
   }
 
-  /** The messages that `chunk` completes, parsed and not looked at further. @throws BROKEN_FRAME where a frame is too long or no JSON. */
+  /** The messages that `chunk` completes: those in JSON parsed and not looked at further, those in bytes as they are. @throws BROKEN_FRAME where a frame is too long or no JSON. */
   push(chunk: Buffer): unknown[] {
     this.#chunks.push(chunk);
     this.#length += chunk.length;
     const messages: unknown[] = [];
-    for (let size = this.#next(); size !== undefined; size = this.#next()) {
+    for (let header = this.#next(); header !== undefined; header = this.#next()) {
+      const size = header % BYTES;
       if (size > this.#maxBytes) {
         throw new IsogymError('BROKEN_FRAME', `expected a message of at most ${this.#maxBytes} bytes, found ${size}`);
       }
       if (this.#length < HEADER + size) break;
-      messages.push(parsed(this.#take(HEADER + size).subarray(HEADER)));
+      const body = this.#take(HEADER + size).subarray(HEADER);
+      messages.push(header < BYTES ? parsed(body) : body);
     }
     return messages;
   }
 
-  /** The length that the next frame says it has, once its header is here. */
+  /** What the next frame says of itself, once its header is here. */
   #next(): number | undefined {
     if (this.#length < HEADER) return undefined;
     const [first] = this.#chunks;

@@ -8,19 +8,21 @@ import { Worker } from 'node:worker_threads';
 import { IsogymError, messageOf } from '../../../records/errors.ts';
 import { CANCEL, enter, leave, mark, PLACES, watchFrom } from '../progress.ts';
 import { resolveModule } from '../resolve-module.ts';
-import { encodeFrame, FrameReader } from './frames.ts';
+import { encodeBytes, encodeFrame, FrameReader } from './frames.ts';
 import type { FromHost, ToHost } from './protocol.ts';
 import type { WatchdogSetup } from './watchdog.ts';
 
 /** What a host does. The module at the service's URL exports a `StartService` as default. */
 export interface HostService {
-  /** Rejects where the task is wrong; whatever befalls an episode is part of the result. */
+  /** Gives JSON or bytes. Rejects where the task is wrong; whatever befalls an episode is part of the result. */
   run(body: unknown, talk: HostTalk): Promise<unknown>;
 }
 export type StartService = (setup: never) => Promise<HostService>;
 
 /** A task's talk with its owner. */
 export interface HostTalk {
+  /** What came beside the body. */
+  readonly bytes: Uint8Array | undefined;
   say(body: unknown): void;
   heard(listener: (body: unknown) => void): void;
   /** True once the owner has cancelled the task; read at any time, also in the midst of synchronous work. */
@@ -51,12 +53,17 @@ const reader = new FrameReader();
 const post = (message: FromHost) => channel.write(encodeFrame(message));
 const listeners = new Map<number, (body: unknown) => void>();
 let service: Promise<HostService> | undefined;
+/** Bytes that the next task comes with. */
+let beside: Uint8Array | undefined;
 
 const end = () => process.kill(process.pid, 'SIGKILL');
 channel.on('end', end);
 channel.on('error', end);
 channel.on('data', (chunk: Buffer) => {
-  for (const message of reader.push(chunk) as ToHost[]) take(message);
+  for (const message of reader.push(chunk) as (ToHost | Uint8Array)[]) {
+    if (message instanceof Uint8Array) beside = message;
+    else take(message);
+  }
 });
 
 function take(message: ToHost): void {
@@ -69,7 +76,8 @@ function take(message: ToHost): void {
       );
       return;
     case 'task':
-      void serve(message.task, message.body);
+      void serve(message.task, message.body, message.bytes && beside);
+      beside = undefined;
       return;
     case 'say':
       listeners.get(message.task)?.(message.body);
@@ -83,11 +91,12 @@ async function start(setup: unknown): Promise<HostService> {
   return made;
 }
 
-async function serve(task: number, body: unknown): Promise<void> {
+async function serve(task: number, body: unknown, bytes: Uint8Array | undefined): Promise<void> {
   try {
     const running = await service;
     if (running === undefined) throw new IsogymError('INTERNAL', 'a host was given a task before its start');
     const talk: HostTalk = {
+      bytes,
       say: (said) => post({ kind: 'say', task, body: said }),
       heard: (listener) => listeners.set(task, listener),
       signal: {
@@ -97,7 +106,8 @@ async function serve(task: number, body: unknown): Promise<void> {
       },
     };
     const result = await running.run(body, talk);
-    post({ kind: 'done', task, body: result });
+    if (result instanceof Uint8Array) channel.write(encodeBytes(result));
+    post({ kind: 'done', task, body: result instanceof Uint8Array ? null : result });
   } catch (error) {
     post(failed(task, error));
   } finally {

@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { messageOf } from '../../../records/errors.ts';
 import type { SandboxFailure } from '../../../records/trajectory.ts';
 import { resolveModule } from '../resolve-module.ts';
-import { encodeFrame, FrameReader } from './frames.ts';
+import { encodeBytes, encodeFrame, FrameReader } from './frames.ts';
 import { type Death, type FromHost, readFromHost, readFromWatchdog, type ToHost, type ToWatchdog } from './protocol.ts';
 
 export interface HostLimits {
@@ -70,8 +70,14 @@ export class HostProcess {
     this.ready = ready.promise;
     this.ready.catch(() => {});
     void this.death.then(ready.resolve);
+    let bytes: Uint8Array | undefined;
     this.#listen(3, new FrameReader(), (message) => {
-      const read = readFromHost(message);
+      if (message instanceof Uint8Array && bytes === undefined) {
+        bytes = message;
+        return;
+      }
+      const read = readFromHost(message, bytes);
+      bytes = undefined;
       if (read.kind === 'ready') ready.resolve(undefined);
       else if (read.kind === 'failed' && read.task === 0) ready.reject(read.error);
       else this.heard(read);
@@ -94,8 +100,10 @@ export class HostProcess {
     return this.#child.pid;
   }
 
-  post(message: ToHost): void {
-    this.#channel(3).write(encodeFrame(message));
+  post(message: ToHost, bytes?: Uint8Array): void {
+    const channel = this.#channel(3);
+    if (bytes !== undefined) channel.write(encodeBytes(bytes));
+    channel.write(encodeFrame(message));
   }
 
   cancel(task: number): void {

@@ -8,13 +8,13 @@ export interface Death {
   readonly message: string;
 }
 
-/** To a host, over its message channel. `task` numbers count from 1. */
+/** To a host, over its message channel. `task` numbers count from 1. With `bytes` the message before this one was bytes, which belong to it. */
 export type ToHost =
   | { readonly kind: 'start'; readonly setup: unknown }
-  | { readonly kind: 'task'; readonly task: number; readonly body: unknown }
+  | { readonly kind: 'task'; readonly task: number; readonly body: unknown; readonly bytes?: true }
   | { readonly kind: 'say'; readonly task: number; readonly body: unknown };
 
-/** From a host. */
+/** From a host. The body of `done` may be bytes, which come in a message of their own before it. */
 export type FromHost =
   | { readonly kind: 'ready' }
   | { readonly kind: 'say'; readonly task: number; readonly body: unknown }
@@ -36,12 +36,13 @@ export type FromWatchdog = 'alive' | { readonly overdueMs: number };
 
 const MAX_TEXT = 4000;
 
-/** @throws UNTRUSTED where it is none of the four messages. */
-export function readFromHost(message: unknown): FromHost {
+/** @param bytes of the message before, where that was bytes. @throws UNTRUSTED where it is none of the four messages. */
+export function readFromHost(message: unknown, bytes?: Uint8Array): FromHost {
   const { kind, task, body, error } = objectOf(message);
+  if (bytes !== undefined && kind !== 'done') throw untrusted('what its bytes belong to');
   if (kind === 'ready') return { kind };
   if (!(typeof task === 'number' && Number.isSafeInteger(task))) throw untrusted('a task number');
-  if (kind === 'say' || kind === 'done') return { kind, task, body };
+  if (kind === 'say' || kind === 'done') return { kind, task, body: bytes ?? body };
   if (kind !== 'failed') throw untrusted('ready, say, done or failed');
   return { kind, task, error: readError(error) };
 }

@@ -18,6 +18,8 @@ export interface SupervisorOptions {
 
 export interface HostTaskOptions {
   readonly weight: number;
+  /** Goes to the service beside the body. */
+  readonly bytes?: Uint8Array;
   /** What the host says while it works: untrusted. A thrown error kills the host as `untrusted`. */
   readonly heard?: (body: unknown) => void;
 }
@@ -55,7 +57,7 @@ export class HostSupervisor {
    * One task; the next one waits for its end, which is the caller's to see to.
    * @throws the service's own errors (IsogymError), HOST_FAILED where no host can be started
    */
-  async run(body: unknown, { weight, heard }: HostTaskOptions): Promise<HostAnswer> {
+  async run(body: unknown, { weight, bytes, heard }: HostTaskOptions): Promise<HostAnswer> {
     if (this.#open !== undefined) throw new IsogymError('INTERNAL', 'a sandbox host was given two tasks at once');
     const host = await this.#host();
     const number = ++this.#tasks;
@@ -64,7 +66,7 @@ export class HostSupervisor {
     host.heard = (message) => this.#take(host, message);
     void host.death.then((death) => resolve({ death }));
     host.watch();
-    host.post({ kind: 'task', task: number, body });
+    host.post({ kind: 'task', task: number, body, ...(bytes === undefined ? {} : { bytes: true }) }, bytes);
     try {
       return await promise;
     } finally {

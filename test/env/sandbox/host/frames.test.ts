@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { encodeFrame, FrameReader } from '../../../../src/env/sandbox/host/frames.ts';
+import { encodeBytes, encodeFrame, FrameReader } from '../../../../src/env/sandbox/host/frames.ts';
 
 it('messages come out as they went in, however the bytes are cut', () => {
   fc.assert(
@@ -32,5 +32,14 @@ it('a frame that says it is too long is refused before it is read, and one that 
   header.writeUInt32LE(101);
   expect(() => new FrameReader(100).push(header)).toThrow('at most 100 bytes, found 101');
   const noJson = Buffer.from([1, 0, 0, 0, 0x7b]);
+  const long = Buffer.alloc(4);
+  long.writeUInt32LE(0x8000_0000 + 101);
+  expect(() => new FrameReader(100).push(long)).toThrow('at most 100 bytes, found 101');
   expect(() => new FrameReader().push(noJson)).toThrow('expected a message in JSON');
+});
+
+it('bytes come out as bytes, between messages', () => {
+  const bytes = Uint8Array.of(0x7b, 0, 255);
+  const all = Buffer.concat([encodeFrame('a'), encodeBytes(bytes), encodeFrame('b'), encodeBytes(new Uint8Array())]);
+  expect(new FrameReader().push(all)).toEqual(['a', Buffer.from(bytes), 'b', Buffer.alloc(0)]);
 });

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { afterEach, describe, expect, it } from 'vitest';
-import { encodeFrame } from '../../../../src/env/sandbox/host/frames.ts';
+import { encodeBytes, encodeFrame } from '../../../../src/env/sandbox/host/frames.ts';
 import { HostSupervisor, type SupervisorOptions } from '../../../../src/env/sandbox/host/supervisor.ts';
 
 const service = new URL('./fixtures/service.ts', import.meta.url);
@@ -75,7 +75,7 @@ describe('a task in a sandbox host', () => {
 describe('a host that fails is dead, says of what, and the next task has another', () => {
   const bytes = (buffer: Buffer) => buffer.toString('base64');
   const tooLong = Buffer.alloc(4);
-  tooLong.writeUInt32LE(2 ** 31);
+  tooLong.writeUInt32LE(2 ** 30);
   it.each([
     ['a loop outside any bounded operation', { do: 'loop' }, 'hang', /ran past its 1500 ms/],
     ['a loop that ignores its own timeout', { do: 'bounded loop' }, 'hang', /ran past its 50 ms/],
@@ -88,7 +88,7 @@ describe('a host that fails is dead, says of what, and the next task has another
       'untrusted',
       /JSON/,
     ],
-    ['a message that says it is 2 GiB long', { do: 'frame', bytes: bytes(tooLong) }, 'untrusted', /at most/],
+    ['a message that says it is 1 GiB long', { do: 'frame', bytes: bytes(tooLong) }, 'untrusted', /at most/],
     [
       'a message of no known kind',
       { do: 'frame', bytes: bytes(encodeFrame({ kind: 'rm' })) },
@@ -96,6 +96,15 @@ describe('a host that fails is dead, says of what, and the next task has another
       /task number/,
     ],
     ['a message that is no object', { do: 'frame', bytes: bytes(encodeFrame([])) }, 'untrusted', /an object/],
+    [
+      'bytes that belong to no answer',
+      {
+        do: 'frame',
+        bytes: bytes(Buffer.concat([encodeBytes(Uint8Array.of(1)), encodeFrame({ kind: 'say', task: 1 })])),
+      },
+      'untrusted',
+      /belong to/,
+    ],
     ['an answer to a task that it was not given', { do: 'answer for another' }, 'untrusted', /about the task/],
   ] as const)('%s', async (_, task, kind, message) => {
     const supervisor = await supervise({ residentMiB: 300 });

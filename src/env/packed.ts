@@ -1,0 +1,299 @@
+/**
+ * @module Episodes of a policy that acts inside a worker, packed into one buffer that is handed over and not copied: numbers
+ * and one text. What the owner knows or can work out from the rest is left out: ids, seed, prompt, what a text reads as, which
+ * tokens were sampled. So there is little to check, and all that there is comes from an untrusted host.
+ *
+ * Layout: four int32 (logprobs, integers, bytes of text, bytes of a character: 1 or 2), float64 logprobs, int32 integers, text.
+ */
+import { STOP_RULES, type StopReason } from '../records/stop-reason.ts';
+import {
+  type CallRecord,
+  type CallState,
+  type Episode,
+  type SandboxFailure,
+  type Segment,
+  type Step,
+  TRAJECTORY_FORMAT,
+} from '../records/trajectory.ts';
+import type { Format } from './format.ts';
+import type { InsideSpec, RolloutRequest } from './rollouts.ts';
+import { untrusted } from './sandbox/host/protocol.ts';
+import type { KnownBounds } from './untrusted.ts';
+
+const STOPS = Object.keys(STOP_RULES) as readonly StopReason[];
+const FAILURES: readonly SandboxFailure[] = ['out-of-memory', 'hang', 'untrusted', 'died'];
+const STATES: readonly CallState[] = ['issued', 'running', 'ok', 'error', 'crashed', 'timeout', 'skipped'];
+const HEADER = 16;
+const HASH = 64;
+/** In place of a length: there is no such text. */
+const ABSENT = -1;
+
+/** Policies whose actions are what their texts read as, under one version; what a record is played back from may hold others. */
+export function packs(spec: InsideSpec, requests: readonly RolloutRequest[]): boolean {
+  const acts = spec.kind === 'scripted' || spec.kind === 'uniform' || spec.kind === 'tabular';
+  return acts && requests.every((request) => !('fork' in request));
+}
+
+export class EpisodePacker {
+  #integers = new Int32Array(4096);
+  #count = 0;
+  readonly #logprobs: number[] = [];
+  #text = '';
+
+  add({ steps, segments, stop, stopDetail, failure, hash }: Episode): void {
+    const [segment] = segments;
+    this.#put(STOPS.indexOf(stop));
+    this.#put(failure === undefined ? ABSENT : FAILURES.indexOf(failure));
+    this.#write(stopDetail);
+    this.#put(segment?.ids.length ?? ABSENT);
+    this.#put(segment?.trainable === true ? 1 : 0);
+    for (const id of segment?.ids ?? []) this.#put(id);
+    this.#put(steps.length);
+    for (const step of steps) this.#step(step, segment);
+    this.#text += hash;
+  }
+
+  /** The buffer; nothing may be added after. */
+  finish(): Uint8Array<ArrayBuffer> {
+    const wide = /[^\0-\xff]/.test(this.#text);
+    const textBytes = this.#text.length * (wide ? 2 : 1);
+    const floats = this.#logprobs.length * 8;
+    const bytes = new Uint8Array(HEADER + floats + this.#count * 4 + textBytes);
+    new Int32Array(bytes.buffer, 0, 4).set([this.#logprobs.length, this.#count, textBytes, wide ? 2 : 1]);
+    new Float64Array(bytes.buffer, HEADER, this.#logprobs.length).set(this.#logprobs);
+    new Int32Array(bytes.buffer, HEADER + floats, this.#count).set(this.#integers.subarray(0, this.#count));
+    const text = Buffer.from(bytes.buffer, HEADER + floats + this.#count * 4);
+    text.write(this.#text, wide ? 'utf16le' : 'latin1');
+    return bytes;
+  }
+
+  #step({ action, calls, tokens, hash }: Step, segment: Segment | undefined): void {
+    this.#put(calls.length === 0 && action.final === undefined ? 1 : 0);
+    this.#write(action.text);
+    this.#put(tokens.start);
+    this.#put(tokens.end);
+    if (segment?.trainable === true) {
+      for (let i = tokens.start; i < tokens.end; i++) this.#logprobs.push(segment.logprobs[i] ?? Number.NaN);
+    }
+    this.#put(calls.length);
+    for (const record of calls) this.#record(record);
+    this.#text += hash;
+  }
+
+  #record({ states, attempts, observation, error, retried }: CallRecord): void {
+    this.#put(states.length);
+    for (const state of states) this.#put(STATES.indexOf(state));
+    this.#put(attempts);
+    this.#write(observation);
+    this.#write(error);
+    this.#put(retried?.length ?? ABSENT);
+    for (const why of retried ?? []) this.#write(why);
+  }
+
+  #write(text: string | undefined): void {
+    this.#put(text?.length ?? ABSENT);
+    if (text !== undefined) this.#text += text;
+  }
+
+  #put(integer: number): void {
+    if (this.#count === this.#integers.length) {
+      const more = new Int32Array(2 * this.#count);
+      more.set(this.#integers);
+      this.#integers = more;
+    }
+    this.#integers[this.#count++] = integer;
+  }
+}
+
+/** What the owner knows of the episodes. */
+export interface Known {
+  readonly format: Format;
+  /** The policy's name and version in records. */
+  readonly name: string;
+  readonly version: number;
+  readonly bounds: KnownBounds;
+}
+
+/** One episode for each request, in order. @throws UNTRUSTED */
+export function unpackEpisodes(
+  bytes: Uint8Array,
+  requests: readonly RolloutRequest[],
+  known: Known,
+): readonly Episode[] {
+  const reader = new Reader(bytes, known);
+  const episodes = requests.map((request) => reader.episode(request));
+  reader.end();
+  return episodes;
+}
+
+class Reader {
+  readonly #logprobs: Float64Array;
+  readonly #integers: Int32Array;
+  readonly #text: string;
+  readonly #known: Known;
+  #logprob = 0;
+  #integer = 0;
+  #character = 0;
+
+  constructor(bytes: Uint8Array, known: Known) {
+    const { buffer, byteOffset, byteLength } = bytes.byteOffset % 8 === 0 ? bytes : bytes.slice();
+    if (byteLength < HEADER) throw untrusted('packed episodes');
+    const [logprobs = 0, integers = 0, text = 0, width = 0] = new Int32Array(buffer, byteOffset, 4);
+    const atIntegers = HEADER + logprobs * 8;
+    const atText = atIntegers + integers * 4;
+    const whole = [logprobs, integers, text].every((n) => n >= 0) && (width === 1 || width === 2);
+    if (!whole || atText + text !== byteLength || text % width !== 0) throw untrusted('packed episodes');
+    this.#logprobs = new Float64Array(buffer, byteOffset + HEADER, logprobs);
+    this.#integers = new Int32Array(buffer, byteOffset + atIntegers, integers);
+    this.#text = Buffer.from(buffer, byteOffset + atText, text).toString(width === 1 ? 'latin1' : 'utf16le');
+    this.#known = known;
+  }
+
+  episode({ id, group, task, iteration, rollout, seed }: RolloutRequest): Episode {
+    const { bounds, name } = this.#known;
+    const stop = this.#oneOf(STOPS, 'a stop reason');
+    const failure = this.#peek() === ABSENT ? this.#skip() : this.#oneOf(FAILURES, 'a failure');
+    const stopDetail = this.#maybe();
+    if ((stop === 'sandbox-failure') !== (failure !== undefined)) throw untrusted('a failure with its kind');
+    const length = this.#next(ABSENT, bounds.maxTokens, 'ids');
+    const trainable = this.#next(0, 1, 'trainable') === 1;
+    const segment = length === ABSENT ? undefined : this.#segment(length, trainable);
+    const count = this.#next(0, bounds.maxSteps, 'steps');
+    const steps: Step[] = [];
+    let final: string | undefined;
+    let callId = 1;
+    let covered = 0;
+    for (let index = 0; index < count; index++) {
+      const step = this.#step(index, callId, covered, segment, index === count - 1);
+      callId += step.action.calls.length;
+      covered = step.tokens.end;
+      final = step.action.final;
+      if (final !== undefined && index < count - 1) throw untrusted('nothing after the final answer');
+      steps.push(step);
+    }
+    if ((stop === 'final') !== (final !== undefined)) throw untrusted('a final answer where it stopped with one');
+    const hash = this.#hash();
+    return {
+      format: TRAJECTORY_FORMAT,
+      ...{ id, group, taskId: task.id, iteration, rollout, seed, policy: name, prompt: task.prompt },
+      steps,
+      segments: segment === undefined ? [] : [segment],
+      stop,
+      ...(stopDetail === undefined ? {} : { stopDetail }),
+      ...(failure === undefined ? {} : { failure }),
+      final: final ?? null,
+      hash,
+    };
+  }
+
+  end(): void {
+    const done =
+      this.#logprob === this.#logprobs.length &&
+      this.#integer === this.#integers.length &&
+      this.#character === this.#text.length;
+    if (!done) throw untrusted('nothing after the last episode');
+  }
+
+  /** Given by the environment until a step says that it sampled them. */
+  #segment(length: number, trainable: boolean): Writable {
+    const { vocabulary } = this.#known.bounds;
+    const ids: number[] = [];
+    for (let i = 0; i < length; i++) ids.push(this.#next(0, vocabulary - 1, 'ids'));
+    return {
+      ids,
+      actionMask: ids.map(() => 0),
+      logprobs: ids.map(() => null),
+      policyVersion: ids.map(() => null),
+      trainable,
+    };
+  }
+
+  #step(index: number, callId: number, covered: number, segment: Writable | undefined, last: boolean): Step {
+    const { format, version } = this.#known;
+    const cutOff = this.#next(0, 1, 'cut off') === 1;
+    if (cutOff && !last) throw untrusted('nothing after an action that was cut off');
+    const text = this.#some();
+    const action = cutOff ? { text, calls: [] } : format.parse(text, callId);
+    const start = this.#next(covered, segment?.ids.length ?? 0, 'start');
+    const end = this.#next(start, segment?.ids.length ?? 0, 'end');
+    for (let i = start; i < end && segment !== undefined; i++) {
+      segment.actionMask[i] = 1;
+      segment.policyVersion[i] = version;
+      if (segment.trainable) segment.logprobs[i] = this.#finite();
+    }
+    const count = this.#next(0, action.calls.length, 'calls');
+    if (count !== action.calls.length) throw untrusted('one record for each call');
+    const calls = action.calls.map((call) => this.#record(call.id, call.name));
+    return { index, action, calls, tokens: { segment: 0, start, end }, hash: this.#hash() };
+  }
+
+  #record(callId: string, tool: string): CallRecord {
+    const states: CallState[] = [];
+    for (let left = this.#next(0, 10, 'states'); left > 0; left--)
+      states.push(this.#oneOf(STATES, 'a state of a call'));
+    const attempts = this.#next(0, 2, 'attempts');
+    const observation = this.#some();
+    const error = this.#maybe();
+    const times = this.#next(ABSENT, 2, 'retried');
+    return {
+      callId,
+      tool,
+      states,
+      attempts,
+      observation,
+      ...(error === undefined ? {} : { error }),
+      ...(times === ABSENT ? {} : { retried: Array.from({ length: times }, () => this.#some()) }),
+    };
+  }
+
+  #some(): string {
+    const length = this.#next(0, this.#text.length - this.#character, 'a text');
+    this.#character += length;
+    return this.#text.slice(this.#character - length, this.#character);
+  }
+
+  #maybe(): string | undefined {
+    return this.#peek() === ABSENT ? this.#skip() : this.#some();
+  }
+
+  #hash(): string {
+    const from = this.#character;
+    this.#character += HASH;
+    if (this.#character > this.#text.length) throw untrusted('the links of a hash chain');
+    for (let i = from; i < this.#character; i++) {
+      const c = this.#text.charCodeAt(i);
+      if (!((c >= 48 && c <= 57) || (c >= 97 && c <= 102))) throw untrusted('the links of a hash chain');
+    }
+    return this.#text.slice(from, this.#character);
+  }
+
+  #finite(): number {
+    const logprob = this.#logprobs[this.#logprob++];
+    if (logprob === undefined || !Number.isFinite(logprob)) throw untrusted('one logprob for each token');
+    return logprob;
+  }
+
+  #oneOf<T>(all: readonly T[], what: string): T {
+    return all[this.#next(0, all.length - 1, what)] as T;
+  }
+
+  #peek(): number | undefined {
+    return this.#integers[this.#integer];
+  }
+
+  #skip(): undefined {
+    this.#integer++;
+  }
+
+  #next(least: number, most: number, what: string): number {
+    const n = this.#integers[this.#integer++];
+    if (n === undefined || n < least || n > most) throw untrusted(`${what} from ${least} to ${most}`);
+    return n;
+  }
+}
+
+interface Writable extends Segment {
+  readonly actionMask: (0 | 1)[];
+  readonly logprobs: (number | null)[];
+  readonly policyVersion: (number | null)[];
+}
