@@ -31,7 +31,7 @@ const ABSENT = -1;
 /** Policies whose actions are what their texts read as, under one version; what a record is played back from may hold others. */
 export function packs(spec: InsideSpec, requests: readonly RolloutRequest[]): boolean {
   const acts = spec.kind === 'scripted' || spec.kind === 'uniform' || spec.kind === 'tabular';
-  return acts && requests.every((request) => !('fork' in request));
+  return acts && requests.every((request) => request.fork === undefined);
 }
 
 export class EpisodePacker {

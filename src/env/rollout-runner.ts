@@ -5,7 +5,7 @@ import { forkedPolicy } from '../policy/recorded.ts';
 import { replyInTokens } from '../policy/reply.ts';
 import type { TokenReply, TokenRequest } from '../policy/token-policy.ts';
 import { messageOf } from '../records/errors.ts';
-import { frozen, jsonText } from '../records/json.ts';
+import { frozen } from '../records/json.ts';
 import { deriveSeed } from '../records/random.ts';
 import type { Episode, Step } from '../records/trajectory.ts';
 import { runEpisode, type StopSignal } from './episode.ts';
@@ -140,7 +140,7 @@ export class RolloutRunner implements RolloutEngine {
     let world: WorldSession;
     try {
       const seed = request.fork === undefined ? request.seed : worldSeed(request.fork.parent);
-      world = this.#host.open(jsonText(request.task.public), deriveSeed(seed, 'world'));
+      world = this.#host.open(JSON.stringify(request.task.public), deriveSeed(seed, 'world'));
     } catch (error) {
       const failure = error instanceof WorldFailure ? error.failure : undefined;
       const stop = failure === undefined ? 'environment-failure' : 'sandbox-failure';

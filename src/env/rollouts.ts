@@ -3,7 +3,7 @@
 import { stepsToGoOnAfter } from '../policy/recorded.ts';
 import type { TokenPolicy } from '../policy/token-policy.ts';
 import { inputError } from '../records/errors.ts';
-import { jsonText } from '../records/json.ts';
+import { frozen, jsonText } from '../records/json.ts';
 import type { PublicTask } from '../records/task.ts';
 import type { Episode } from '../records/trajectory.ts';
 import type { Isolation, ResetLevel } from './environment.ts';
@@ -62,7 +62,7 @@ function checkFork({ parent, step }: Fork, taskId: string): void {
 export function writeRequests(requests: readonly RolloutRequest[]): string {
   const written = requests.map(({ task, ...rest }) => {
     const { public: open, ...known } = task;
-    return `${JSON.stringify({ ...rest, task: known }).slice(0, -2)},"public":${jsonText(open)}}}`;
+    return `${JSON.stringify({ ...rest, task: known }).slice(0, -2)},"public":${jsonText(frozen(open))}}}`;
   });
   return `[${written.join(',')}]`;
 }
