@@ -4,10 +4,10 @@
  *
  * PYTHON is a Python that has torch. `--install FOLDER` makes one there, by venv and pip, and asks for nothing else.
  */
-import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { BENCH_MODELS } from '../src/train/bench.ts';
+import { median, printedBy, pythonWith } from './peer.ts';
 
 const { values } = parseArgs({
   options: {
@@ -29,20 +29,6 @@ interface Figures {
   readonly decode: readonly { readonly rows: number; readonly msPerToken: number }[];
 }
 
-const ROOT = join(import.meta.dirname, '..');
-
-function python(): string {
-  if (values.install === undefined) return values.python ?? 'python3';
-  execFileSync('python3', ['-m', 'venv', values.install], { stdio: 'inherit' });
-  const installed = join(values.install, 'bin', 'python');
-  execFileSync(installed, ['-m', 'pip', 'install', '--quiet', 'torch', 'numpy'], { stdio: 'inherit' });
-  return installed;
-}
-
-function run(command: string, args: readonly string[]): string {
-  return execFileSync(command, args, { encoding: 'utf8', cwd: ROOT, stdio: ['ignore', 'pipe', 'ignore'] });
-}
-
 /** All that is measured, by name [ms]. */
 function named({ trainStepMs, decode }: Figures): Map<string, number> {
   return new Map([
@@ -51,30 +37,25 @@ function named({ trainStepMs, decode }: Figures): Map<string, number> {
   ]);
 }
 
-function median(values: readonly number[]): number {
-  return values.toSorted((a, b) => a - b)[values.length >> 1] ?? Number.NaN;
-}
-
-const interpreter = python();
+const interpreter = pythonWith(['torch', 'numpy'], values);
 const sizes = values.size.split(',') as (keyof typeof BENCH_MODELS)[];
 const results: object[] = [];
 for (const size of sizes) {
   const rounds = new Map<string, { torch: number[]; eager: number[]; replay: number[] }>();
   let torch = '';
   for (let round = 0; round < Number(values.rounds); round++) {
-    const theirs = JSON.parse(
-      run(interpreter, [
-        ...[join('bench', 'pytorch.py'), JSON.stringify(BENCH_MODELS[size])],
-        ...[values.rows, values.length, values.decode, values.seconds],
-      ]),
-    ) as Figures & { readonly torch: string };
+    const theirs = printedBy<Figures & { readonly torch: string }>(interpreter, [
+      ...[join('bench', 'pytorch.py'), JSON.stringify(BENCH_MODELS[size])],
+      ...[values.rows, values.length, values.decode, values.seconds],
+    ]);
     torch = theirs.torch;
-    const ours = JSON.parse(
-      run(process.execPath, [
+    const ours = printedBy<{ readonly results: readonly (Figures & { readonly mode: 'eager' | 'replay' })[] }>(
+      process.execPath,
+      [
         ...[join('bin', 'isogym.js'), 'bench', 'train', '--json', '--backend', values.backend, '--size', size],
         ...['--rows', values.rows, '--length', values.length, '--decode', values.decode, '--seconds', values.seconds],
-      ]),
-    ) as { readonly results: readonly (Figures & { readonly mode: 'eager' | 'replay' })[] };
+      ],
+    );
     for (const [what, ms] of named(theirs)) {
       const row = rounds.get(what) ?? { torch: [], eager: [], replay: [] };
       rounds.set(what, row);

@@ -34,10 +34,9 @@ function bucketBelow(n: number): number {
 }
 
 /**
- * Sizes to an octave, as powers of 2: rows of tokens cost the most and come in whole batches of one size; scored tokens vary from batch
- * to batch and cost little more than the head, states nearly nothing.
+ * Sizes to an octave of scored tokens, as a power of 2: they vary from batch to batch and cost little more than the head. Rows and
+ * their width, which cost the most, have the four of `bucketOf`.
  */
-const WIDTHS = 1;
 const SCORED = 0;
 
 /**
@@ -52,7 +51,7 @@ export function bucketed(batch: Batch, maxTokens: number, vocabulary: number): r
   const sorted = batch.rows.toSorted((a, b) => b.ids.length - a.ids.length);
   const parts: BucketedBatch[] = [];
   for (let from = 0; from < sorted.length; ) {
-    const width = bucketOf(widthOf(sorted.slice(from, from + 1)), WIDTHS);
+    const width = bucketOf(widthOf(sorted.slice(from, from + 1)));
     const room = bucketBelow(Math.max(1, Math.floor(maxTokens / width)));
     const rows = sorted.slice(from, from + room);
     parts.push(pad(layOut(rows, batch.masks, batch.denominator), bucketOf(rows.length), width, vocabulary));
