@@ -5,6 +5,7 @@ import { TABULAR } from '../policy/tabular-policy.ts';
 import { IsogymError, inputError, messageOf } from '../records/errors.ts';
 import type { Episode } from '../records/trajectory.ts';
 import { Conversation } from './conversation.ts';
+import { EarnedReset, type Execute } from './earned-reset.ts';
 import type { Environment } from './environment.ts';
 import { Inside } from './inside.ts';
 import { importEnvironment } from './load.ts';
@@ -34,10 +35,18 @@ export class RolloutPool implements RolloutEngine {
   readonly #inside: Inside;
   readonly #workers: number;
   readonly #ownsHosts: boolean;
+  readonly #earned: EarnedReset;
   /** The run before. Runs follow each other, so that a token policy is never asked by two at once. */
   #last: Promise<unknown> = Promise.resolve();
 
-  private constructor(threads: Piscina<WorkerTask, WorkerAnswer>, inside: Inside, workers: number, ownsHosts: boolean) {
+  private constructor(
+    threads: Piscina<WorkerTask, WorkerAnswer>,
+    inside: Inside,
+    workers: number,
+    ownsHosts: boolean,
+    notice: (text: string) => void,
+  ) {
+    this.#earned = new EarnedReset(inside.environment, notice);
     this.#threads = threads;
     this.#inside = inside;
     this.#workers = workers;
@@ -46,9 +55,14 @@ export class RolloutPool implements RolloutEngine {
 
   /** Starts the workers and loads the environment in each. @throws what loading it throws */
   static async start(
-    o: RolloutSetup & { readonly workers: number; readonly host?: HostOptions },
+    o: RolloutSetup & {
+      readonly workers: number;
+      readonly host?: HostOptions;
+      /** Told what a person should know, e.g. that reset level `state` is not earned. Default: Node's warnings. */
+      readonly notice?: (text: string) => void;
+    },
   ): Promise<RolloutPool> {
-    const { workers, host = {}, ...setup } = o;
+    const { workers, host = {}, notice = (text) => process.emitWarning(text), ...setup } = o;
     if (!(Number.isInteger(workers) && workers > 0)) {
       throw inputError('WORKERS', `workers: expected a positive integer, found ${workers}`);
     }
@@ -79,9 +93,10 @@ export class RolloutPool implements RolloutEngine {
     });
     // A worker that dies between two tasks is replaced; nothing of it was lost.
     threads.on('error', () => {});
-    const pool = new RolloutPool(threads, inside, workers, ownsHosts);
+    const pool = new RolloutPool(threads, inside, workers, ownsHosts, notice);
     try {
       await pool.#all({ kind: 'load' });
+      await pool.#earned.register(setup.options, (requests, policy) => pool.#run(requests, policy, undefined));
     } catch (error) {
       await pool.#end();
       throw error;
@@ -90,7 +105,8 @@ export class RolloutPool implements RolloutEngine {
   }
 
   run(requests: readonly RolloutRequest[], policy: PolicySpec, signal?: AbortSignal): Promise<readonly Episode[]> {
-    const run = this.#last.then(() => this.#run(requests.map(crossing), policy, signal));
+    const execute: Execute = (some, by) => this.#run(some, by, signal);
+    const run = this.#last.then(() => this.#earned.run(requests.map(crossing), policy, execute, signal));
     this.#last = run.catch(() => {});
     return run;
   }

@@ -8,6 +8,7 @@ import { messageOf } from '../records/errors.ts';
 import { frozen } from '../records/json.ts';
 import { deriveSeed } from '../records/random.ts';
 import type { Episode, Step } from '../records/trajectory.ts';
+import type { ResetLevel } from './environment.ts';
 import { runEpisode, type StopSignal } from './episode.ts';
 import { Inside } from './inside.ts';
 import { importEnvironment } from './load.ts';
@@ -39,11 +40,16 @@ export interface Asking {
 export class RolloutRunner implements RolloutEngine {
   readonly #inside: Inside;
   readonly #host: WorldHost;
+  /** For requests that want a fresh context, where that is not what the others get; made when it is first asked for. */
+  #freshHost: WorldHost | undefined;
+  readonly #hostOf: (reset: ResetLevel) => WorldHost;
 
   private constructor(inside: Inside, script: string) {
     this.#inside = inside;
     const { reset, memoryMiB, code } = inside.environment;
-    this.#host = new WorldHost({ script, reset, memoryMiB, ...(code === undefined ? {} : { code }) });
+    this.#hostOf = (level) =>
+      new WorldHost({ script, reset: level, memoryMiB, ...(code === undefined ? {} : { code }) });
+    this.#host = this.#hostOf(reset);
   }
 
   /** @param script what `bundle` made of the world, where that has been done already. */
@@ -131,6 +137,7 @@ export class RolloutRunner implements RolloutEngine {
 
   async close(): Promise<void> {
     this.#host.dispose();
+    this.#freshHost?.dispose();
   }
 
   async #episode(request: RolloutRequest, policy: Policy, signal: StopSignal | undefined): Promise<Episode> {
@@ -140,7 +147,7 @@ export class RolloutRunner implements RolloutEngine {
     let world: WorldSession;
     try {
       const seed = request.fork === undefined ? request.seed : worldSeed(request.fork.parent);
-      world = this.#host.open(JSON.stringify(request.task.public), deriveSeed(seed, 'world'));
+      world = this.#hostFor(request).open(JSON.stringify(request.task.public), deriveSeed(seed, 'world'));
     } catch (error) {
       const failure = error instanceof WorldFailure ? error.failure : undefined;
       const stop = failure === undefined ? 'environment-failure' : 'sandbox-failure';
@@ -158,6 +165,12 @@ export class RolloutRunner implements RolloutEngine {
     } finally {
       world.close();
     }
+  }
+
+  #hostFor({ fresh }: RolloutRequest): WorldHost {
+    if (fresh !== true || this.#inside.environment.reset !== 'state') return this.#host;
+    this.#freshHost ??= this.#hostOf('context');
+    return this.#freshHost;
   }
 
   #askingPolicy(request: RolloutRequest, { name, version, ask }: Asking): Policy {

@@ -24,6 +24,8 @@ export interface RolloutRequest {
   readonly rollout: number;
   readonly seed: string;
   readonly fork?: Fork;
+  /** True: in a fresh context, also where the reset level is `state`. */
+  readonly fresh?: boolean;
 }
 
 /** What the world of an episode is seeded with: a fork's is that of the episode where it all began, so that it goes on as that one would have. */
@@ -40,10 +42,11 @@ export function forkedFrom({ fork }: Pick<RolloutRequest, 'fork'>): Episode['for
  * A copy with what may cross to a worker. Whatever else the objects carry at run time stays behind, above all what is held.
  * @throws FORK_STEP where the parent has another task or no such step to go on after
  */
-export function crossing({ id, group, task, iteration, rollout, seed, fork }: RolloutRequest): RolloutRequest {
+export function crossing(request: RolloutRequest): RolloutRequest {
+  const { id, group, task, iteration, rollout, seed, fork, fresh = false } = request;
   if (fork !== undefined) checkFork(fork, task.id);
   const own = { id: task.id, prompt: task.prompt, public: task.public };
-  return { id, group, task: own, iteration, rollout, seed, ...(fork === undefined ? {} : { fork }) };
+  return { id, group, task: own, iteration, rollout, seed, fresh, ...(fork === undefined ? {} : { fork }) };
 }
 
 function checkFork({ parent, step }: Fork, taskId: string): void {

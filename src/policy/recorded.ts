@@ -39,7 +39,12 @@ export function recordedPolicy(name: string, episodes: readonly Episode[]): Poli
 export function forkedPolicy(policy: Policy, parent: Episode, step: number): Policy {
   const own = policy.tokens === 'own';
   return {
-    ...policy,
+    name: policy.name,
+    tokens: policy.tokens,
+    get version() {
+      return policy.version;
+    },
+    release: (episodeId) => policy.release?.(episodeId),
     request(context, signal) {
       const at = context.steps.length;
       if (at > step) return policy.request(context, signal);

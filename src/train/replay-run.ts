@@ -72,7 +72,7 @@ export async function replayRun(options: ReplayOptions): Promise<ReplayReport> {
 
   // Fresh worlds, whatever the level of the run was: that is half of what is to be shown.
   const level = (config.environment.reset ?? stage.environment.reset) === 'isolate' ? 'isolate' : 'context';
-  const rollouts = await startRollouts(config, stage, level);
+  const rollouts = await startRollouts(config, stage, { reset: level, notice: reporter.note });
   try {
     const flush = async (batch: readonly Line[]) => {
       const again = await replayBatch(batch, tasks, (name, episodes, requests) =>

@@ -38,10 +38,14 @@ export async function openStage(config: Config, where?: Where): Promise<Stage> {
 }
 
 /** The workers that roll out on a stage. */
-export function startRollouts(config: Config, { url, options }: Stage, reset?: ResetLevel): Promise<RolloutPool> {
+export function startRollouts(
+  config: Config,
+  { url, options }: Stage,
+  o: { readonly reset?: ResetLevel; readonly notice?: (text: string) => void } = {},
+): Promise<RolloutPool> {
   const workers = config.workers === 'auto' ? availableParallelism() : config.workers;
   const { maxSteps, isolation } = config.environment;
-  const level = reset ?? config.environment.reset;
+  const level = o.reset ?? config.environment.reset;
   return RolloutPool.start({
     environment: url,
     options,
@@ -49,17 +53,18 @@ export function startRollouts(config: Config, { url, options }: Stage, reset?: R
     ...(maxSteps === undefined ? {} : { maxSteps }),
     ...(level === undefined ? {} : { reset: level }),
     ...(isolation === undefined ? {} : { isolation }),
+    ...(o.notice === undefined ? {} : { notice: o.notice }),
   });
 }
 
-/** @throws what a broken module, unknown options or an unfit policy throw; nothing is left running then */
-export async function openRig(config: Config, where?: Where): Promise<OpenRig> {
+/** @param notice told what a person should know of how it runs. @throws what a broken module, unknown options or an unfit policy throw; nothing is left running then */
+export async function openRig(config: Config, where?: Where, notice?: (text: string) => void): Promise<OpenRig> {
   const verifierUrl = moduleUrl('verifier', config.verifier.module).href;
   const stage = await openStage(config, where);
   const { environment, tasks } = stage;
   const verifier = await importVerifier(verifierUrl);
   const agent = agentOf(config.policy, environment, config.replay);
-  const rollouts = await startRollouts(config, stage);
+  const rollouts = await startRollouts(config, stage, notice === undefined ? {} : { notice });
   try {
     const verifiers = await VerifierPool.start({ verifier: verifierUrl, workers: 1 });
     const close = async () => {

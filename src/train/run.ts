@@ -45,7 +45,7 @@ async function work(options: TrainOptions, watch: { seconds(): number }): Promis
   const { config, reporter = SILENT } = options;
   const backend = await selectBackend(config.backend);
   reporter.note(describeBackend(backend));
-  const rig = await openRig(config, options.where);
+  const rig = await openRig(config, options.where, reporter.note);
   try {
     const opened = await openRun(options, backend, rig);
     const run = new Run(options, rig, opened);

@@ -1,0 +1,107 @@
+/**
+ * @module Reset level `state` is earned: an episode in a world that was re-initialised in place comes to the same hashes in a
+ * fresh context. It is tried at the start, on the environment's own scripts, and on a sample of all episodes, which their seeds
+ * choose. The first that differs ends it: fresh contexts from then on, and for the run that it was found in.
+ */
+import { hash } from 'node:crypto';
+import type { Episode } from '../records/trajectory.ts';
+import type { Environment, ResetLevel } from './environment.ts';
+import { type Difference, firstDifference } from './replay.ts';
+import type { InsideSpec, PolicySpec, RolloutRequest } from './rollouts.ts';
+
+/** The share of episodes that are run twice. */
+const SHARE = 0.01;
+/** At the start: tasks, one after another in the same world, and scripts. */
+const TASKS = 8;
+const SCRIPTS = 4;
+
+/** Whether an episode of this seed is run a second time, in a fresh context. */
+export function isSampled(seed: string): boolean {
+  return Number.parseInt(hash('sha256', `reset/${seed}`).slice(0, 8), 16) < SHARE * 2 ** 32;
+}
+
+export type Execute = (requests: readonly RolloutRequest[], policy: PolicySpec) => Promise<readonly Episode[]>;
+
+export class EarnedReset {
+  readonly #environment: Pick<Environment, 'name' | 'task' | 'scripts'>;
+  readonly #notice: (text: string) => void;
+  #level: ResetLevel;
+
+  /** @param notice told once, where the level is lost, and where it cannot be tried at the start */
+  constructor(environment: Environment, notice: (text: string) => void) {
+    this.#environment = environment;
+    this.#level = environment.reset;
+    this.#notice = notice;
+  }
+
+  /** Before anything else is run. */
+  async register(options: unknown, execute: Execute): Promise<void> {
+    if (this.#level !== 'state') return;
+    const { name, task, scripts } = this.#environment;
+    const specs = Object.keys(scripts).slice(0, SCRIPTS);
+    if (specs.length === 0) {
+      this.#notice(`reset level state: ${name} has no script to try it with at the start; 1 % of the episodes will be`);
+    }
+    const requests = Array.from({ length: TASKS }, (_, index): RolloutRequest => {
+      const { id, prompt, public: given } = task('reset', index, options);
+      const key = `reset-${index}`;
+      const own = { id, prompt, public: given };
+      return { id: key, group: key, task: own, iteration: 0, rollout: 0, seed: `reset/${index}` };
+    });
+    for (const script of specs) {
+      const episodes = await execute(requests, { kind: 'scripted', script });
+      if (await this.#differs(requests, episodes, execute)) return;
+    }
+  }
+
+  async run(
+    requests: readonly RolloutRequest[],
+    policy: PolicySpec,
+    execute: Execute,
+    signal?: Pick<AbortSignal, 'aborted'>,
+  ): Promise<readonly Episode[]> {
+    if (this.#level !== 'state') return execute(fresh(requests), policy);
+    const episodes = await execute(requests, policy);
+    const sample = requests.flatMap((request, i) => (isSampled(request.seed) ? [i] : []));
+    const of = <T>(all: readonly T[]) => sample.map((i) => all[i] as T);
+    const lost = !signal?.aborted && (await this.#differs(of(requests), of(episodes), execute));
+    return lost && !signal?.aborted ? execute(fresh(requests), policy) : episodes;
+  }
+
+  async #differs(requests: readonly RolloutRequest[], all: readonly Episode[], execute: Execute): Promise<boolean> {
+    const fit = all.flatMap((episode, i) => (isRepeatable(episode) ? [i] : []));
+    const episodes = fit.map((i) => all[i] as Episode);
+    const [first] = episodes;
+    if (first === undefined) return false;
+    const again: InsideSpec = { kind: 'recorded', name: first.policy, episodes };
+    const found = await execute(fresh(fit.map((i) => requests[i] as RolloutRequest)), again);
+    for (const [i, episode] of episodes.entries()) {
+      const now = found[i] as Episode;
+      const difference = isRepeatable(now) ? firstDifference(episode, now) : undefined;
+      if (difference === undefined) continue;
+      this.#level = 'context';
+      this.#notice(lostBy(this.#environment.name, episode, difference));
+      return true;
+    }
+    return false;
+  }
+}
+
+/** Not where the machine had a say: a process that was killed, a clock that ran out, somebody who stopped it. */
+function isRepeatable({ stop, steps }: Episode): boolean {
+  if (stop === 'sandbox-failure' || stop === 'cancelled' || stop === 'deadline') return false;
+  return !steps.some(({ calls }) => calls.some(({ states }) => states.includes('timeout')));
+}
+
+function fresh(requests: readonly RolloutRequest[]): readonly RolloutRequest[] {
+  return requests.map((request) => ({ ...request, fresh: true }));
+}
+
+function lostBy(environment: string, episode: Episode, { step, what, expected, found }: Difference): string {
+  const short = (value: string) => (value.length > 80 ? `${value.slice(0, 80)}…` : value);
+  const where = step === null ? 'its end' : `step ${step + 1}`;
+  return (
+    `reset level state is not earned by ${environment}: episode ${episode.id} came to ${short(expected)} in ${where} (${what}), ` +
+    `and to ${short(found)} in a fresh context, so its world keeps something from one episode to the next. Fresh contexts from here on.`
+  );
+}
