@@ -1,13 +1,13 @@
 /**
- * @module A run of a token policy over a pool: the workers' episodes ask, and the tokens are made here, in rounds. What was
+ * @module A run of a token policy over a pool: the workers' episodes ask, and the tokens are made here, in one batch. What was
  * answered is kept, so that episodes whose worker died are told the same again and come to where they were.
  */
 import { MessageChannel, type MessagePort, receiveMessageOnPort } from 'node:worker_threads';
 import type { TokenPolicy, TokenReply, TokenRequest } from '../policy/token-policy.ts';
 import { IsogymError, messageOf } from '../records/errors.ts';
 import type { Episode } from '../records/trajectory.ts';
-import type { RolloutRequest } from './rollouts.ts';
-import { Rounds } from './rounds.ts';
+import { Batcher } from './batcher.ts';
+import type { RolloutRequest, TokenSpec } from './rollouts.ts';
 import type { Death } from './sandbox/host/protocol.ts';
 import { failedEpisode } from './transcript.ts';
 import type { FromWorker, ToWorker } from './work.ts';
@@ -22,20 +22,26 @@ interface Asked {
 
 export class Conversation {
   readonly #policy: TokenPolicy;
-  readonly #rounds: Rounds;
+  readonly #batcher: Batcher;
   readonly #send: SendShare;
   /** All that each episode has asked, in order. */
   readonly #log = new Map<string, Asked[]>();
   readonly #episodes = new Map<string, Episode>();
 
   /** @throws DUPLICATE_EPISODE */
-  constructor(policy: TokenPolicy, requests: readonly RolloutRequest[], send: SendShare) {
-    this.#policy = policy;
-    this.#rounds = new Rounds(
-      policy,
+  constructor(spec: TokenSpec, requests: readonly RolloutRequest[], send: SendShare) {
+    this.#policy = spec.policy;
+    this.#batcher = new Batcher(
+      spec.policy,
       requests.map((request) => request.id),
+      spec.schedule,
     );
     this.#send = send;
+  }
+
+  /** Runs the shares, one a worker, until every episode has ended. */
+  async run(shares: readonly (readonly RolloutRequest[])[]): Promise<void> {
+    await Promise.all([this.#batcher.run(), ...shares.map((share) => this.#share(share))]);
   }
 
   /** What came of an episode, once its share has been run. */
@@ -46,9 +52,10 @@ export class Conversation {
   /**
    * One worker's share. Where the worker dies, one of the episodes that live in it did it: each is told again, alone, what it
    * was told, up to where it waits for more. The one that takes its worker down is a failure of its own; the others go on,
-   * together, from where they were. Where none does, nothing is known of who did it, and all of them have failed.
+   * together, from where they were. Where none does, nothing is known of who did it, and all of them have failed. Those that had
+   * not begun did nothing.
    */
-  async run(share: readonly RolloutRequest[]): Promise<void> {
+  async #share(share: readonly RolloutRequest[]): Promise<void> {
     const fail = (requests: readonly RolloutRequest[], { kind, message }: Death) => {
       for (const request of requests) {
         this.#end(failedEpisode(request, this.#policy.name, 'sandbox-failure', message, kind));
@@ -57,27 +64,28 @@ export class Conversation {
     for (let open = share; open.length > 0; ) {
       const death = await this.#talk(open, 'live');
       open = open.filter((request) => !this.#episodes.has(request.id));
-      if (death === undefined || open.length < 2) {
+      const suspects = open.filter(({ id }) => this.#batcher.hasBegun(id));
+      if (death === undefined || suspects.length === 0) {
         fail(open, death ?? { kind: 'died', message: 'its worker ended without it' });
         return;
       }
-      const survivors: RolloutRequest[] = [];
-      for (const request of open) {
-        const again = await this.#talk([request], 'replay');
-        if (again === undefined) survivors.push(request);
-        else fail([request], again);
+      const offenders = new Map<RolloutRequest, Death>();
+      if (suspects.length === 1) offenders.set(suspects[0] as RolloutRequest, death);
+      else {
+        for (const request of suspects) {
+          const again = await this.#talk([request], 'replay');
+          if (again !== undefined) offenders.set(request, again);
+        }
       }
-      if (survivors.length === open.length) {
-        fail(open, death);
-        return;
-      }
-      open = survivors;
+      if (offenders.size === 0) fail(suspects, death);
+      for (const [request, its] of offenders) fail([request], its);
+      open = open.filter((request) => !this.#episodes.has(request.id));
     }
   }
 
   async #talk(requests: readonly RolloutRequest[], mode: 'live' | 'replay'): Promise<Death | undefined> {
     const { port1: ours, port2: theirs } = new MessageChannel();
-    const serve = this.#server(ours, mode);
+    const serve = this.#server(ours, mode, requests);
     let death: Death | undefined;
     try {
       death = await this.#send(requests, theirs);
@@ -94,8 +102,12 @@ export class Conversation {
     return death;
   }
 
-  /** Answers what a worker asks; the replies of one round go back in one message. */
-  #server(ours: MessagePort, mode: 'live' | 'replay'): (messages: FromWorker) => void {
+  /** Answers what a worker asks; the replies of one tick go back in one message. */
+  #server(
+    ours: MessagePort,
+    mode: 'live' | 'replay',
+    requests: readonly RolloutRequest[],
+  ): (messages: FromWorker) => void {
     let outbox: ToWorker[number][] = [];
     const flush = () => {
       ours.postMessage(outbox satisfies ToWorker);
@@ -104,9 +116,19 @@ export class Conversation {
     const post = (message: ToWorker[number]) => {
       if (outbox.push(message) === 1) queueMicrotask(flush);
     };
+    const begin = () => {
+      for (const { id } of requests) {
+        if (mode === 'replay') post({ begin: id });
+        else this.#batcher.begun(id).then(() => post({ begin: id }));
+      }
+    };
     const told = new Map<string, number>();
     const serve = (messages: FromWorker) => {
       for (const message of messages) {
+        if ('hears' in message) {
+          begin();
+          continue;
+        }
         if ('ended' in message) {
           if (mode === 'live') this.#end(message.ended);
           continue;
@@ -134,7 +156,7 @@ export class Conversation {
     const known = log[turn];
     if (known !== undefined && (mode === 'live' || known.settled)) return known;
     if (mode === 'replay') return undefined;
-    const asked: Asked = { reply: this.#rounds.ask(request), settled: false };
+    const asked: Asked = { reply: this.#batcher.ask(request), settled: false };
     const settle = () => {
       asked.settled = true;
     };
@@ -146,6 +168,6 @@ export class Conversation {
   #end(episode: Episode): void {
     this.#episodes.set(episode.id, episode);
     this.#log.delete(episode.id);
-    this.#rounds.end(episode.id);
+    this.#batcher.end(episode.id);
   }
 }

@@ -76,7 +76,8 @@ function reader(task: Extract<WorkerTask, { kind: 'converse' }>, port: MessagePo
   return (body) => {
     if (!Array.isArray(body)) throw untrusted('a list of messages');
     const messages = body.map((message): FromWorker[number] => {
-      const { ask, ended } = objectOf(message);
+      const { hears, ask, ended } = objectOf(message);
+      if (hears === true) return { hears };
       if (ask !== undefined) return { ask: readTokenRequest(ask, open, bounds) };
       const request = open.get(String(objectOf(ended).id));
       if (request === undefined) throw untrusted('the end of an episode that was asked for');

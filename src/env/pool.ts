@@ -135,14 +135,16 @@ export class RolloutPool implements RolloutEngine {
       const bounds = this.#bounds(policy);
       if (policy.kind === 'tokens') {
         const { name, version } = policy.policy;
-        const conversation = new Conversation(policy.policy, requests, async (share, port) => {
+        const conversation = new Conversation(policy, requests, async (share, port) => {
           const task: WorkerTask = { kind: 'converse', requests: share, name, version, bounds, port, stop };
           const answer = await this.#send(task, [port]);
           return 'death' in answer ? answer.death : undefined;
         });
-        // One share a worker: its episodes live in it at once.
-        const shares = chunked(requests, Math.max(1, Math.ceil(requests.length / this.#workers)));
-        await Promise.all(shares.map((share) => conversation.run(share)));
+        // One share a worker, by turns, so that those who live at once are spread over them.
+        const shares = Array.from({ length: Math.min(this.#workers, requests.length) }, (_, worker) =>
+          requests.filter((_, i) => i % this.#workers === worker),
+        );
+        await conversation.run(shares);
         return requests.map((request) => conversation.episode(request.id));
       }
       // Made here too, so that what does not suit the environment is the caller's error and not each worker's.

@@ -8,6 +8,7 @@ import { messageOf } from '../records/errors.ts';
 import { frozen } from '../records/json.ts';
 import { deriveSeed } from '../records/random.ts';
 import type { Episode, Step } from '../records/trajectory.ts';
+import { Batcher } from './batcher.ts';
 import type { ResetLevel } from './environment.ts';
 import { runEpisode, type StopSignal } from './episode.ts';
 import { Inside } from './inside.ts';
@@ -23,7 +24,6 @@ import {
   type RolloutSetup,
   worldSeed,
 } from './rollouts.ts';
-import { Rounds } from './rounds.ts';
 import { bundle } from './sandbox/bundle.ts';
 import { WorldFailure, WorldHost, type WorldSession } from './sandbox/world-host.ts';
 import { failedEpisode } from './transcript.ts';
@@ -32,6 +32,8 @@ import { failedEpisode } from './transcript.ts';
 export interface Asking {
   readonly name: string;
   readonly version: number;
+  /** Resolves when there is room for the episode. */
+  begun(episodeId: string): Promise<void>;
   ask(request: TokenRequest): Promise<TokenReply>;
   /** Called once for each episode. */
   ended(episode: Episode): void;
@@ -65,13 +67,21 @@ export class RolloutRunner implements RolloutEngine {
   ): Promise<readonly Episode[]> {
     const own = requests.map(crossing);
     if (policy.kind !== 'tokens') return this.act(own, policy, signal);
-    const rounds = new Rounds(
+    const batcher = new Batcher(
       policy.policy,
       own.map((request) => request.id),
+      policy.schedule,
     );
     const { name, version } = policy.policy;
-    const ended = (episode: Episode) => rounds.end(episode.id);
-    return this.converse(own, { name, version, ask: (request) => rounds.ask(request), ended }, signal);
+    const asking: Asking = {
+      name,
+      version,
+      begun: (id) => batcher.begun(id),
+      ask: (request) => batcher.ask(request),
+      ended: ({ id }) => batcher.end(id),
+    };
+    const [episodes] = await Promise.all([this.converse(own, asking, signal), batcher.run()]);
+    return episodes;
   }
 
   /** One episode after another, with a policy that acts in this thread. */
@@ -107,7 +117,7 @@ export class RolloutRunner implements RolloutEngine {
   }
 
   /**
-   * All episodes at once, each of which asks for its tokens.
+   * All episodes that there is room for at once, each of which asks for its tokens.
    *
    * Their worlds share isolates, so one that uses up the memory ends its neighbours' too, and which those are depends on the number
    * of workers. A neighbour is told again what it was told, in a world of the same seed, and comes to what it would have come to.
@@ -115,6 +125,7 @@ export class RolloutRunner implements RolloutEngine {
   converse(requests: readonly RolloutRequest[], asking: Asking, signal?: StopSignal): Promise<Episode[]> {
     return Promise.all(
       requests.map(async (request) => {
+        await asking.begun(request.id);
         const told: Promise<TokenReply>[] = [];
         const attempt = () => {
           let turn = 0;

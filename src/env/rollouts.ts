@@ -6,6 +6,7 @@ import { inputError } from '../records/errors.ts';
 import { frozen, jsonText } from '../records/json.ts';
 import type { PublicTask } from '../records/task.ts';
 import type { Episode } from '../records/trajectory.ts';
+import type { Schedule } from './batcher.ts';
 import type { Isolation, ResetLevel } from './environment.ts';
 
 /** Where a rollout begins, if not at the beginning. */
@@ -95,7 +96,14 @@ export type PolicySpec =
     }
   | { readonly kind: 'texts'; readonly texts: readonly string[] }
   | { readonly kind: 'recorded'; readonly name: string; readonly episodes: readonly Episode[] }
-  | { readonly kind: 'tokens'; readonly policy: TokenPolicy };
+  | TokenSpec;
+
+export interface TokenSpec {
+  readonly kind: 'tokens';
+  readonly policy: TokenPolicy;
+  /** Who is in its batch when. */
+  readonly schedule?: Schedule;
+}
 
 /** The policies that act inside the workers. */
 export type InsideSpec = Exclude<PolicySpec, { readonly kind: 'tokens' }>;

@@ -10,7 +10,7 @@ export interface Channel {
   heard(listener: (messages: ToWorker) => void): void;
 }
 
-/** All episodes live at once; by the time it returns, each has gone through the channel. One message a turn of the event loop. */
+/** Each episode begins when it is told to; by the time it returns, each has gone through the channel. One message a turn of the event loop. */
 export async function converseOver(
   channel: Channel,
   runner: RolloutRunner,
@@ -18,14 +18,21 @@ export async function converseOver(
   signal: StopSignal,
 ): Promise<void> {
   const waiting = new Map<string, PromiseWithResolvers<TokenReply>>();
+  const beginning = new Map(task.requests.map(({ id }) => [id, Promise.withResolvers<void>()]));
   channel.heard((messages) => {
     for (const message of messages) {
+      if ('begin' in message) {
+        beginning.get(message.begin)?.resolve();
+        continue;
+      }
       const asked = waiting.get(message.episodeId);
       waiting.delete(message.episodeId);
       if ('reply' in message) asked?.resolve(message.reply);
       else asked?.reject(new Error(message.error));
     }
   });
+
+  channel.post([{ hears: true }]);
 
   let outbox: FromWorker[number][] = [];
   const flush = () => {
@@ -42,7 +49,8 @@ export async function converseOver(
     return asked.promise;
   };
 
+  const begun = async (episodeId: string) => beginning.get(episodeId)?.promise;
   const { requests, name, version } = task;
-  await runner.converse(requests, { name, version, ask, ended: (episode) => post({ ended: episode }) }, signal);
+  await runner.converse(requests, { name, version, begun, ask, ended: (episode) => post({ ended: episode }) }, signal);
   flush();
 }

@@ -59,10 +59,15 @@ export type WorkerAnswer =
   /** The task is wrong, or no host can be started. As data: a thread's errors lose their codes on the way. */
   | { readonly failed: HostError };
 
-/** From a worker: one message a turn of its event loop, with all that its episodes said in it. */
-export type FromWorker = readonly ({ readonly ask: TokenRequest } | { readonly ended: Episode })[];
-/** To a worker. */
+/** From a worker: that it hears, and then one message a turn of its event loop, with all that its episodes said in it. */
+export type FromWorker = readonly (
+  | { readonly hears: true }
+  | { readonly ask: TokenRequest }
+  | { readonly ended: Episode }
+)[];
+/** To a worker: that there is room for an episode, and what it asked for. */
 export type ToWorker = readonly (
+  | { readonly begin: string }
   | { readonly episodeId: string; readonly reply: TokenReply }
   | { readonly episodeId: string; readonly error: string }
 )[];

@@ -18,14 +18,22 @@ export interface TokenReply {
   readonly cutOff: boolean;
 }
 
+/** A finished action. */
+export interface Answered {
+  readonly episodeId: string;
+  readonly reply: TokenReply;
+}
+
 /**
- * `generate` answers one action for each request, all in one decode batch. The batch's composition and order are the caller's:
- * callers that want the same bytes give the same batches (see `src/env/rounds.ts`).
+ * Writes actions in ticks. A tick takes `joining` into the batch and feeds them; one that nobody joins takes each row of the
+ * batch a token further, or several where the grammar leaves no choice. It gives the actions that it has finished, in the order
+ * in which they joined. Who joins when is the caller's: callers that want the same bytes give the same ticks (see
+ * `src/env/batcher.ts`). Where a tick fails, so have all actions that were being written.
  */
 export interface TokenPolicy {
   readonly name: string;
   readonly version: number;
-  generate(requests: readonly TokenRequest[]): Promise<readonly TokenReply[]>;
-  /** Frees what is kept for these episodes. Unknown ids are ignored. */
+  tick(joining: readonly TokenRequest[]): Promise<readonly Answered[]>;
+  /** Frees what is kept for these episodes; what was being written for them is given up. Unknown ids are ignored. */
   release(episodeIds: readonly string[]): void;
 }

@@ -1,4 +1,5 @@
 /** @module Rollouts, then their judgement: episodes are run without what is held, and scored with it once they have ended. */
+import type { Schedule } from '../env/batcher.ts';
 import type { PolicySpec, RolloutEngine, RolloutRequest } from '../env/rollouts.ts';
 import { deriveSeed } from '../records/random.ts';
 import { publicPart, type Task } from '../records/task.ts';
@@ -14,6 +15,8 @@ export interface Rig {
   readonly verifiers: VerifierEngine;
   readonly verifier: Verifier;
   readonly stepPenalty: number;
+  /** How the episodes of a token policy share its batch. */
+  readonly schedule?: Schedule;
 }
 
 /** `size` rollouts of each task; each task is one group, named by its place, so that a task drawn twice makes two groups. */
@@ -44,7 +47,7 @@ export async function collect(
   policy: PolicySpec,
   signal?: AbortSignal,
 ): Promise<readonly Trajectory[]> {
-  const episodes = await rig.rollouts.run(requests, policy, signal);
+  const episodes = await rig.rollouts.run(requests, scheduled(policy, rig), signal);
   signal?.throwIfAborted();
   const byId = new Map(tasks.map((task) => [task.id, task]));
   const inputs = episodes.map((episode) => verifierInput(episode, byId.get(episode.taskId) as Task));
@@ -67,4 +70,8 @@ export function verifierInput(episode: Episode, task: Task): VerifierInput {
     stop: episode.stop,
     final: episode.final,
   };
+}
+
+function scheduled(policy: PolicySpec, { schedule }: Rig): PolicySpec {
+  return policy.kind === 'tokens' && schedule !== undefined ? { ...policy, schedule } : policy;
 }

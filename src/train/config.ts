@@ -125,6 +125,15 @@ const warmStart = z.strictObject({
   mixture: mixture.describe('Which scripts demonstrate, name: share. The shares sum to 1.'),
 });
 
+const schedule = z.strictObject({
+  live: count
+    .max(MAX_ROLLOUTS)
+    .default(512)
+    .describe(
+      'Episodes that live at once, at most; as one ends the next begins. They share one decode batch, so it enters the results, by rounding only.',
+    ),
+});
+
 const algorithm = z
   .strictObject({
     estimator: z
@@ -228,6 +237,7 @@ export const configSchema = z
     group: z
       .strictObject({ size: rollouts.describe('Rollouts of each task, begun under one policy version.') })
       .describe('The rollouts that share a baseline.'),
+    rollouts: schedule.prefault({}).describe('How the episodes of a transformer share its batch.'),
     optimizer: optimizer.describe('AdamW.'),
     reward: z
       .strictObject({

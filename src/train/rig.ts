@@ -71,7 +71,9 @@ export async function openRig(config: Config, where?: Where, notice?: (text: str
       await Promise.all([rollouts.close(), verifiers.close()]);
       agent.close();
     };
-    return { rollouts, verifiers, verifier, stepPenalty: config.reward.stepPenalty, environment, agent, tasks, close };
+    const { reward, rollouts: schedule } = config;
+    const { stepPenalty } = reward;
+    return { rollouts, verifiers, verifier, stepPenalty, schedule, environment, agent, tasks, close };
   } catch (error) {
     await rollouts.close();
     throw error;

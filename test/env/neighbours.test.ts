@@ -3,6 +3,7 @@ import { RolloutPool } from '../../src/env/pool.ts';
 import type { TokenPolicy } from '../../src/policy/token-policy.ts';
 import { Tokenizer } from '../../src/policy/tokenizer.ts';
 import type { Episode } from '../../src/records/trajectory.ts';
+import { atOnce } from '../fixtures/rollouts.ts';
 
 const GLUTTON = new URL('../fixtures/glutton/index.ts', import.meta.url).href;
 const tokenizer = new Tokenizer([]);
@@ -13,16 +14,16 @@ function policyOf(gluttons: readonly string[]): TokenPolicy {
   return {
     name: 'counting',
     version: 0,
-    async generate(requests) {
-      return requests.map(({ episodeId }) => {
+    tick: atOnce((requests) =>
+      requests.map(({ episodeId }) => {
         const step = steps.get(episodeId) ?? 0;
         steps.set(episodeId, step + 1);
         const text =
           step === 1 && gluttons.includes(episodeId) ? 'eat it' : step < 3 ? `count ${episodeId}` : 'answer done';
         const ids = [...tokenizer.encode(text), tokenizer.end];
         return { ids, logprobs: ids.map(() => -1), cutOff: false };
-      });
-    },
+      }),
+    ),
     release: () => undefined,
   };
 }

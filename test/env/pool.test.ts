@@ -10,7 +10,7 @@ import type { IsogymError } from '../../src/records/errors.ts';
 import { generator } from '../../src/records/random.ts';
 import { type PublicTask, publicPart } from '../../src/records/task.ts';
 import type { Episode } from '../../src/records/trajectory.ts';
-import { FakeTokenPolicy, requestOf, requestsOf, TOY_LOOKUP, TRIAL } from '../fixtures/rollouts.ts';
+import { atOnce, FakeTokenPolicy, requestOf, requestsOf, TOY_LOOKUP, TRIAL } from '../fixtures/rollouts.ts';
 
 const bytes = (episodes: readonly Episode[]) => episodes.map((episode) => JSON.stringify(episode)).join('\n');
 const scripted = (script: string): PolicySpec => ({ kind: 'scripted', script });
@@ -93,13 +93,13 @@ describe.each(['thread', 'process'] as const)('isolation: %s:', (isolation) => {
       const tokenizer = new Tokenizer([]);
       const requests = requestsOf(trialEnvironment, 9);
       const [long, short] = [requests.slice(0, 8), requests.slice(8)];
-      const ending = new Set(long.slice(0, 4).map(({ id }) => id));
+      const ending = new Set(long.filter((_, i) => i % 2 === 0).map(({ id }) => id));
       const rounds = new Map<string, number>();
       const asked: string[] = [];
       const policy: TokenPolicy = {
         name: 'lasting',
         version: 1,
-        async generate(batch) {
+        tick: atOnce((batch) => {
           asked.push(...batch.map(({ episodeId }) => episodeId));
           return batch.map(({ episodeId }) => {
             const round = rounds.get(episodeId) ?? 0;
@@ -107,7 +107,7 @@ describe.each(['thread', 'process'] as const)('isolation: %s:', (isolation) => {
             const text = ending.has(episodeId) || round === 7 ? '{"final":"ok"}' : '{"tool":"dice","args":{}}';
             return { ids: [...tokenizer.encode(text), tokenizer.end], logprobs: null, cutOff: false };
           });
-        },
+        }),
         release: () => {},
       };
       await Promise.all([long, short].map((some) => trial.run(some, { kind: 'tokens', policy })));
@@ -155,7 +155,7 @@ describe.each(['thread', 'process'] as const)('isolation: %s:', (isolation) => {
     }, 30_000);
 
     it('loses no other episode of a token policy either: they are told again what they were told, and go on', async () => {
-      // The first half of the requests is one worker's. Everyone throws the dice twice; the third episode of that half then takes the poison.
+      // Every other request is one worker's. Everyone throws the dice twice; the third episode then takes the poison.
       const tokenizer = new Tokenizer([]);
       const requests = requestsOf(trialEnvironment, 8);
       const poisoning = (poison: string) => {
@@ -164,7 +164,7 @@ describe.each(['thread', 'process'] as const)('isolation: %s:', (isolation) => {
         const policy: TokenPolicy = {
           name: 'poisoning',
           version: 1,
-          async generate(batch) {
+          tick: atOnce((batch) => {
             asked.push(batch.map(({ episodeId }) => episodeId));
             return batch.map(({ episodeId }) => {
               const round = rounds.get(episodeId) ?? 0;
@@ -180,7 +180,7 @@ describe.each(['thread', 'process'] as const)('isolation: %s:', (isolation) => {
               const ids = [...tokenizer.encode(text), tokenizer.end];
               return { ids, logprobs: ids.map(() => -1), cutOff: false };
             });
-          },
+          }),
           release: () => {},
         };
         return { policy, asked };
@@ -231,9 +231,9 @@ describe.each(['thread', 'process'] as const)('isolation: %s:', (isolation) => {
       const policy: TokenPolicy = {
         name: 'interrupted',
         version: 1,
-        generate(requests) {
+        tick(joining) {
           abort.abort();
-          return inner.generate(requests);
+          return inner.tick(joining);
         },
         release: (ids) => inner.release(ids),
       };

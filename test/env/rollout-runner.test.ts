@@ -124,17 +124,13 @@ describe('failures', () => {
 });
 
 describe('a token policy', () => {
-  it('gets all live episodes in each batch, only the tokens that it does not know, and is told who has ended', async () => {
+  it('gets all live episodes at first, one request a step, only the tokens that it does not know, and is told who has ended', async () => {
     const policy = new FakeTokenPolicy(toyLookup);
     const requests = requestsOf(toyLookup, 12);
     const episodes = await toy.run(requests, { kind: 'tokens', policy });
     expect(policy.batches[0]).toHaveLength(12);
-    for (const [round, batch] of policy.batches.entries()) {
-      expect(batch.map((request) => request.episodeId)).toEqual(
-        episodes.filter((episode) => episode.steps.length > round).map((episode) => episode.id),
-      );
-    }
     for (const { id, segments, steps } of episodes) {
+      expect(policy.batches.flat().filter((request) => request.episodeId === id)).toHaveLength(steps.length);
       const [segment] = segments;
       const given = policy.batches.flat().flatMap((request) => (request.episodeId === id ? request.newIds : []));
       expect(given).toEqual(segment!.ids.filter((_, i) => segment!.actionMask[i] === 0));
@@ -151,12 +147,12 @@ describe('a token policy', () => {
     const policy: TokenPolicy = {
       name: 'noting',
       version: 1,
-      async generate(requests) {
-        const replies = await inner.generate(requests);
-        for (const [i, { episodeId }] of requests.entries()) {
-          sampled.set(episodeId, [...(sampled.get(episodeId) ?? []), ...replies[i]!.ids]);
+      async tick(joining) {
+        const answered = await inner.tick(joining);
+        for (const { episodeId, reply } of answered) {
+          sampled.set(episodeId, [...(sampled.get(episodeId) ?? []), ...reply.ids]);
         }
-        return replies;
+        return answered;
       },
       release: () => {},
     };
@@ -165,13 +161,13 @@ describe('a token policy', () => {
     }
   });
 
-  it('that fails in one round fails the episodes of that round, not the run', async () => {
+  it('that fails in one tick fails the actions that it was writing, not the run', async () => {
     const inner = new FakeTokenPolicy(toyLookup);
+    let ticks = 0;
     const policy: TokenPolicy = {
       name: 'failing',
       version: 1,
-      generate: (requests) =>
-        inner.batches.length === 1 ? Promise.reject(new Error('device lost')) : inner.generate(requests),
+      tick: (joining) => (++ticks === 9 ? Promise.reject(new Error('device lost')) : inner.tick(joining)),
       release: () => {},
     };
     const episodes = await toy.run(requestsOf(toyLookup, 12), { kind: 'tokens', policy });
@@ -188,9 +184,9 @@ describe('a token policy', () => {
     const policy: TokenPolicy = {
       name: 'interrupted',
       version: 1,
-      generate(requests) {
+      tick(joining) {
         abort.abort();
-        return inner.generate(requests);
+        return inner.tick(joining);
       },
       release: () => {},
     };

@@ -75,6 +75,9 @@ test('a config with the required keys alone gets every default', () => {
       "reward": {
         "stepPenalty": 0,
       },
+      "rollouts": {
+        "live": 512,
+      },
       "runs": {
         "dir": "runs",
       },
