@@ -84,10 +84,10 @@ function softmaxRow(x: usize, bias: usize, T: i32, columns: i32): void {
   for (let at: usize = 0; at < end; at += 16) {
     const s = f32x4.add(v128.load(x + at), v128.load(bias + at));
     v128.store(x + at, s);
-    most = f32x4.max(most, s);
+    most = f32x4.pmax(most, s);
   }
   let last = f32x4.add(loadPart(x + end, tail, -Infinity), loadPart(bias + end, tail, 0));
-  const largest = f32x4.splat(maxOf(f32x4.max(most, last)));
+  const largest = f32x4.splat(maxOf(f32x4.pmax(most, last)));
   let sums = zero();
   for (let at: usize = 0; at < end; at += 16) {
     const e = exp4(f32x4.sub(v128.load(x + at), largest));

@@ -12,17 +12,17 @@ export function exp(x: usize, out: usize, count: i32): void {
 
 /** out = g · σ(g) · up. */
 export function swiglu(gate: usize, up: usize, out: usize, count: i32): void {
-  for (; count >= 4; count -= 4) {
-    v128.store(out, swiglu4(v128.load(gate), v128.load(up)));
+  for (; count > 0; count -= 4) {
+    const whole = count >= 4;
+    const g = whole ? v128.load(gate) : loadPart(gate, count, 0);
+    const u = whole ? v128.load(up) : loadPart(up, count, 0);
+    const y = f32x4.mul(f32x4.mul(g, sigmoid4(g)), u);
+    if (whole) v128.store(out, y);
+    else storePart(out, count, y);
     gate += 16;
     up += 16;
     out += 16;
   }
-  if (count > 0) storePart(out, count, swiglu4(loadPart(gate, count, 0), loadPart(up, count, 0)));
-}
-
-function swiglu4(g: v128, up: v128): v128 {
-  return f32x4.mul(f32x4.mul(g, sigmoid4(g)), up);
 }
 
 /** With s = g·σ(g): dg = dy · up · (σ + s · (1 − σ)), dup = dy · s. */

@@ -134,32 +134,34 @@ export function logprobs(
       let z = v128.load(logits + at);
       if (mask !== 0) z = allowed(z, v128.load(mask + at));
       v128.store(logp + at, z);
-      most = f32x4.max(most, z);
+      most = f32x4.pmax(most, z);
     }
     let last = loadPart(logits + end, tail, -Infinity);
     if (mask !== 0) last = allowed(last, loadPart(mask + end, tail, 0));
-    const largest = f32x4.splat(maxOf(f32x4.max(most, last)));
+    const largest = f32x4.splat(maxOf(f32x4.pmax(most, last)));
     let sums = zero();
+    let weighted = zero();
     for (let at: usize = 0; at < end; at += 16) {
       const relative = f32x4.div(f32x4.sub(v128.load(logp + at), largest), divisor);
       v128.store(logp + at, relative);
-      sums = f32x4.add(sums, exp4(relative));
+      const e = exp4(relative);
+      sums = f32x4.add(sums, e);
+      weighted = f32x4.add(weighted, f32x4.mul(e, relative));
     }
-    last = f32x4.div(f32x4.sub(last, largest), divisor);
-    sums = f32x4.add(sums, exp4(last));
-    const total = f32x4.splat(<f32>log(<f64>sumOf(sums)));
-    let spread = zero();
+    const relative = f32x4.div(f32x4.sub(last, largest), divisor);
+    storePart(logp + end, tail, relative);
+    last = exp4(relative);
+    // Lanes beyond the row: 0, and not −∞ · 0, which is NaN.
+    weighted = f32x4.add(weighted, f32x4.mul(last, loadPart(logp + end, tail, 0)));
+    const sum: f32 = sumOf(f32x4.add(sums, last));
+    const total: f32 = <f32>log(<f64>sum);
     for (let at: usize = 0; at < end; at += 16) {
-      const l = f32x4.sub(v128.load(logp + at), total);
-      v128.store(logp + at, l);
-      if (entropies !== 0) spread = f32x4.add(spread, f32x4.mul(exp4(l), l));
+      v128.store(logp + at, f32x4.sub(v128.load(logp + at), f32x4.splat(total)));
     }
-    // Lanes beyond the row: 0, not −∞, which times a probability of 0 would be NaN.
-    storePart(logp + end, tail, f32x4.sub(last, total));
+    storePart(logp + end, tail, f32x4.sub(relative, f32x4.splat(total)));
+    // H = ln Σ eʳ − Σ r·eʳ / Σ eʳ, r being the logits relative to the largest.
     if (entropies !== 0) {
-      const l = loadPart(logp + end, tail, 0);
-      const here = f32x4.mul(exp4(l), l);
-      store<f32>(entropies, -sumOf(f32x4.add(spread, here)));
+      store<f32>(entropies, total - sumOf(weighted) / sum);
       entropies += 4;
     }
     store<f32>(picked, load<f32>(logp + ((<usize>load<i32>(targets)) << 2)));
