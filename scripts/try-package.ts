@@ -3,7 +3,7 @@
  * Its last line is `N passed, N failed`.
  */
 import { type SpawnSyncReturns, spawnSync } from 'node:child_process';
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
 import { pack } from './pack.ts';
@@ -16,9 +16,11 @@ import { type Environment, defineEnvironment } from 'isogym/env';
 import { type Verifier, defineVerifier } from 'isogym/verifiers';
 import type { Policy } from 'isogym/policy';
 import { type Config, train } from 'isogym/train';
+import { gymEnvironment } from 'isogym/gym';
+import { mountGym, replayGym } from 'isogym/gym/inside';
 import { type CheckReport, checkEnvironment } from 'isogym/check';
 import * as everything from 'isogym';
-export const used = [defineEnvironment, defineVerifier, train, checkEnvironment, everything];
+export const used = [defineEnvironment, defineVerifier, train, checkEnvironment, gymEnvironment, mountGym, replayGym, everything];
 // @ts-expect-error
 export const environment: Environment = 1;
 // @ts-expect-error
@@ -100,6 +102,10 @@ try {
   );
   check('and its own test', () => failure(run(process.execPath, '--test', 'mine/check.test.ts')));
   check('and trains', () => trained('mine/config.yaml'));
+  check('a class with reset and step passes isogym check', () => {
+    cpSync(join(ROOT, 'examples', 'frozen-lake'), join(folder, 'lake'), { recursive: true });
+    return failure(run('npx', 'isogym', 'check', 'lake/environment.ts', '--verifier', 'lake/verifier.ts'));
+  });
   check('its types reach a user, and what init writes holds by them', () => {
     writeFileSync(join(folder, 'consumer.ts'), CONSUMER);
     const tsc = join(ROOT, 'node_modules', 'typescript', 'bin', 'tsc');
@@ -108,8 +114,9 @@ try {
       ...['--module', 'nodenext', '--target', 'es2024', '--types', 'node'],
       ...['--typeRoots', join(ROOT, 'node_modules', '@types')],
     ];
-    const own = readdirSync(join(folder, 'mine')).filter((name) => name.endsWith('.ts'));
-    return failure(run(process.execPath, tsc, ...options, 'consumer.ts', ...own.map((name) => join('mine', name))));
+    const own = ['mine', 'lake'].flatMap((part) => readdirSync(join(folder, part)).map((name) => join(part, name)));
+    const sources = own.filter((name) => name.endsWith('.ts'));
+    return failure(run(process.execPath, tsc, ...options, 'consumer.ts', ...sources));
   });
 } finally {
   rmSync(folder, { recursive: true, force: true });
