@@ -11,6 +11,9 @@ export interface TrieNode {
 }
 
 const END = 256;
+/** Texts whose ids are kept, and how long they may be. */
+const KNOWN_TEXTS = 4096;
+const KNOWN_LENGTH = 64;
 const utf8 = new TextEncoder();
 const fromUtf8 = new TextDecoder('utf-8', { ignoreBOM: true });
 
@@ -28,6 +31,8 @@ export class Tokenizer {
   /** Every token that `encode` can give, by its bytes. Read it, never write it. */
   readonly trie: TrieNode;
   readonly #bytes: readonly Uint8Array[];
+  /** Short texts come again and again: prompts, actions, observations. */
+  readonly #known = new Map<string, readonly number[]>();
 
   /** @throws INVALID_WORDS where a word is empty or given twice. */
   constructor(words: readonly string[]) {
@@ -49,7 +54,17 @@ export class Tokenizer {
   }
 
   /** The ids of `text`; never contains `end`. */
-  encode(text: string): number[] {
+  encode(text: string): readonly number[] {
+    const known = this.#known.get(text);
+    if (known !== undefined) return known;
+    const ids = this.#encoded(text);
+    if (text.length > KNOWN_LENGTH) return ids;
+    if (this.#known.size === KNOWN_TEXTS) this.#known.clear();
+    this.#known.set(text, ids);
+    return ids;
+  }
+
+  #encoded(text: string): readonly number[] {
     const bytes = toBytes(text);
     const ids: number[] = [];
     for (let at = 0; at < bytes.length; ) {

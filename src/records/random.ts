@@ -11,8 +11,12 @@ export function deriveSeed(seed: string, ...path: readonly (string | number)[]):
 
 /** A generator seeded by a string (seedrandom's Alea, 32 bits a draw, two draws per 53-bit double). */
 export function generator(seed: string): Random {
-  const alea = seedrandom.alea(seed);
-  return () => alea.double();
+  // Seeded when it is first asked: many episodes never ask.
+  let alea: { double(): number } | undefined;
+  return () => {
+    alea ??= seedrandom.alea(seed);
+    return alea.double();
+  };
 }
 
 /** Fisher–Yates; returns a new array. */

@@ -6,7 +6,7 @@ import type { Score } from '../records/trajectory.ts';
 import { readScores } from './read-scores.ts';
 import { unscored } from './runner.ts';
 import type { ScoringSetup } from './scoring-service.ts';
-import type { VerifierInput } from './verifier.ts';
+import type { ShownInput } from './verifier.ts';
 
 const setup = workerData as ScoringSetup;
 const { judge } = setup;
@@ -22,7 +22,7 @@ const supervisor = new HostSupervisor({
  * Where the host dies, one of the inputs did it: each is scored again alone, and the one that takes it down again is unscored.
  * `close` ends the host.
  */
-export default async function scoreBatch(inputs: readonly VerifierInput[] | 'close'): Promise<readonly Score[]> {
+export default async function scoreBatch(inputs: readonly ShownInput[] | 'close'): Promise<readonly Score[]> {
   if (inputs === 'close') {
     await supervisor.close();
     return [];

@@ -6,20 +6,22 @@ import { IsogymError, messageOf } from '../records/errors.ts';
 import type { Score } from '../records/trajectory.ts';
 import { importVerifier } from './load.ts';
 import { unscored, type VerifierEngine } from './runner.ts';
-import type { VerifierInput } from './verifier.ts';
+import { type ShownInput, shownInput, type Verifier, type VerifierInput } from './verifier.ts';
 import type { WorkerSetup } from './worker.ts';
 
-/** Inputs of one task: some 5 ms of work, so that the 0.1 ms which a task costs does not show. */
-const BATCH = 16;
+/** Inputs of one task: a few ms of work, so that the 0.1 ms which a task costs does not show. */
+const BATCH = { plain: 128, code: 16 } as const;
 
 export class VerifierPool implements VerifierEngine {
-  readonly #pool: Piscina<readonly VerifierInput[] | 'close', readonly Score[]>;
+  readonly #pool: Piscina<readonly ShownInput[] | 'close', readonly Score[]>;
   readonly #ownsHost: boolean;
+  readonly #reads: Verifier['reads'];
   /** Aborted once no worker can be started any more: piscina would let the queue wait for ever. */
   readonly #broken = new AbortController();
 
   private constructor(setup: WorkerSetup, workers: number) {
     this.#ownsHost = setup.judge.code !== undefined;
+    this.#reads = setup.judge.reads;
     this.#pool = new Piscina({
       filename: resolveModule(new URL(this.#ownsHost ? './host-worker.ts' : './worker.ts', import.meta.url)).href,
       workerData: setup,
@@ -36,8 +38,8 @@ export class VerifierPool implements VerifierEngine {
    * @throws VERIFIER_BROKEN | MODULE_NOT_FOUND | BUNDLE_FAILED | VERIFIER_POOL_FAILED
    */
   static async start(o: { readonly verifier: string; readonly workers: number }): Promise<VerifierPool> {
-    const { source, range, success, timeoutMs, memoryMiB, reset, code } = await importVerifier(o.verifier);
-    const judge = { range, success, timeoutMs, memoryMiB, reset, ...(code === undefined ? {} : { code }) };
+    const { source, range, success, timeoutMs, memoryMiB, reset, code, reads } = await importVerifier(o.verifier);
+    const judge = { range, success, timeoutMs, memoryMiB, reset, ...(code && { code }), ...(reads && { reads }) };
     const setup = { judge, script: await bundle(source) };
     const pool = new VerifierPool(setup, code === undefined ? o.workers : 1);
     try {
@@ -53,8 +55,10 @@ export class VerifierPool implements VerifierEngine {
 
   /** The order is that of the inputs, whatever the number of workers. A worker that dies leaves its batch unscored; the pool replaces it. */
   async score(inputs: readonly VerifierInput[]): Promise<readonly Score[]> {
-    const batches: (readonly VerifierInput[])[] = [];
-    for (let start = 0; start < inputs.length; start += BATCH) batches.push(inputs.slice(start, start + BATCH));
+    const size = this.#ownsHost ? BATCH.code : BATCH.plain;
+    const shown = inputs.map((input) => shownInput(input, this.#reads));
+    const batches: (readonly ShownInput[])[] = [];
+    for (let start = 0; start < shown.length; start += size) batches.push(shown.slice(start, start + size));
     const scores = await Promise.all(batches.map((batch) => this.#batch(batch)));
     return scores.flat();
   }
@@ -65,7 +69,7 @@ export class VerifierPool implements VerifierEngine {
     await this.#pool.destroy();
   }
 
-  async #batch(batch: readonly VerifierInput[]): Promise<readonly Score[]> {
+  async #batch(batch: readonly ShownInput[]): Promise<readonly Score[]> {
     try {
       return await this.#run(batch);
     } catch (error) {
@@ -73,7 +77,7 @@ export class VerifierPool implements VerifierEngine {
     }
   }
 
-  async #run(batch: readonly VerifierInput[]): Promise<readonly Score[]> {
+  async #run(batch: readonly ShownInput[]): Promise<readonly Score[]> {
     const { signal } = this.#broken;
     try {
       return await this.#pool.run(batch, { signal });

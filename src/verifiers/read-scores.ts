@@ -3,10 +3,10 @@ import { objectOf, untrusted } from '../env/sandbox/host/protocol.ts';
 import { stopRule } from '../records/stop-reason.ts';
 import type { Score } from '../records/trajectory.ts';
 import type { Judge } from './runner.ts';
-import type { VerifierInput } from './verifier.ts';
+import type { ShownInput } from './verifier.ts';
 
 /** One score for each input; what follows from the score is found here and not taken over. @throws UNTRUSTED */
-export function readScores(value: unknown, inputs: readonly VerifierInput[], judge: Judge): readonly Score[] {
+export function readScores(value: unknown, inputs: readonly ShownInput[], judge: Judge): readonly Score[] {
   if (!Array.isArray(value) || value.length !== inputs.length) throw untrusted(`${inputs.length} scores`);
   return inputs.map((input, i) => {
     const { score, reasons } = objectOf(value[i]);

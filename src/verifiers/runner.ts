@@ -5,7 +5,7 @@ import { type Realm, RealmPool } from '../env/sandbox/realm.ts';
 import { messageOf } from '../records/errors.ts';
 import { stopRule } from '../records/stop-reason.ts';
 import type { Score } from '../records/trajectory.ts';
-import type { Verifier, VerifierInput } from './verifier.ts';
+import { type ShownInput, shownInput, type Verifier, type VerifierInput } from './verifier.ts';
 
 /** What scores batches: this thread or a pool of workers. */
 export interface VerifierEngine {
@@ -15,7 +15,7 @@ export interface VerifierEngine {
 }
 
 /** The parts of a verifier that score: plain data, so that it crosses to a worker. */
-export type Judge = Pick<Verifier, 'range' | 'success' | 'timeoutMs' | 'memoryMiB' | 'reset' | 'code'>;
+export type Judge = Pick<Verifier, 'range' | 'success' | 'timeoutMs' | 'memoryMiB' | 'reset' | 'code' | 'reads'>;
 
 /** A score that is no score, with its reason. */
 export function unscored(reason: string): Score {
@@ -42,9 +42,9 @@ export class VerifierRunner implements VerifierEngine {
   }
 
   /** Never throws: a verifier that throws, is late, dies or gives no finite number in its range leaves the episode unscored. */
-  score(input: VerifierInput): Score;
-  score(inputs: readonly VerifierInput[]): Promise<readonly Score[]>;
-  score(what: VerifierInput | readonly VerifierInput[]): Score | Promise<readonly Score[]> {
+  score(input: ShownInput): Score;
+  score(inputs: readonly ShownInput[]): Promise<readonly Score[]>;
+  score(what: ShownInput | readonly ShownInput[]): Score | Promise<readonly Score[]> {
     return isBatch(what) ? Promise.resolve(what.map((input) => this.#one(input))) : this.#one(what);
   }
 
@@ -57,13 +57,13 @@ export class VerifierRunner implements VerifierEngine {
     this.dispose();
   }
 
-  #one(input: VerifierInput): Score {
+  #one(input: ShownInput): Score {
     const rule = stopRule(input.stop);
     if (!rule.scored) return unscored(`not scored: ${rule.meaning}`);
     let json: string;
     let realm: Realm;
     try {
-      json = JSON.stringify(input);
+      json = JSON.stringify(shownInput(input, this.#judge.reads));
       realm = this.#realms.take();
     } catch (error) {
       return unscored(`the verifier cannot be run: ${messageOf(error)}`);
@@ -106,6 +106,6 @@ function verdict({ number, score, reasons }: Verdict, judge: Judge, terminated: 
   return { score: value, success: terminated && value >= judge.success, reasons };
 }
 
-function isBatch(what: VerifierInput | readonly VerifierInput[]): what is readonly VerifierInput[] {
+function isBatch(what: ShownInput | readonly ShownInput[]): what is readonly ShownInput[] {
   return Array.isArray(what);
 }

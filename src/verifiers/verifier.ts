@@ -18,6 +18,15 @@ export interface VerifierInput {
   readonly final: string | null;
 }
 
+/** The part of it that a verifier reads. */
+export type ShownInput = Pick<VerifierInput, 'taskId' | 'stop'> & Partial<VerifierInput>;
+
+export function shownInput(input: ShownInput, reads: Verifier['reads']): ShownInput {
+  if (reads === undefined) return input;
+  const { taskId, stop } = input;
+  return { taskId, stop, ...Object.fromEntries(reads.map((key) => [key, input[key]])) };
+}
+
 /** What the module behind `Verifier.source` exports as default; it runs inside the verifier's isolate. */
 export type Verify = (
   input: VerifierInput,
@@ -39,11 +48,14 @@ export interface Verifier {
   readonly code?: CodeLimits;
   /** How thoroughly its world is renewed between scores. `state` is for code that keeps nothing from one call to the next. */
   readonly reset: ResetLevel;
+  /** What of an episode it is shown, beside `taskId` and `stop`; all of it where this is absent. What is left out is neither written nor sent. */
+  readonly reads?: readonly (keyof VerifierInput)[];
   /** A final answer that is wrong for every task; one episode ending with it is scored in every batch, and a verifier that passes it stops the run. */
   readonly canary: string;
 }
 
-const KEYS = ['name', 'source', 'range', 'success', 'timeoutMs', 'memoryMiB', 'code', 'reset', 'canary'];
+const KEYS = ['name', 'source', 'range', 'success', 'timeoutMs', 'memoryMiB', 'code', 'reset', 'reads', 'canary'];
+const INPUTS = ['taskId', 'prompt', 'public', 'held', 'steps', 'stop', 'final'];
 
 /**
  * Fills the defaults: range [0, 1], success at 1, 1000 ms, 32 MiB, a fresh context for each score, a canary that no task expects.
@@ -96,6 +108,9 @@ export function verifierProblems(verifier: unknown): readonly string[] {
   declared.wholeNumber('timeoutMs', 1, MAX_TIMEOUT_MS);
   declared.wholeNumber('memoryMiB', MIN_MEMORY_MIB);
   declared.oneOf('reset', ['state', 'context', 'isolate']);
+  declared.expect('reads', `a list of ${INPUTS.join(', ')}`, (reads) => {
+    return reads === undefined || (Array.isArray(reads) && reads.every((one) => INPUTS.includes(one)));
+  });
   declared.expect('canary', 'a text', (canary) => typeof canary === 'string');
   if (declared.get('code') !== undefined) declared.part(declaredCode(declared.get('code')));
   return declared.problems;

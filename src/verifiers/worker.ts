@@ -2,7 +2,7 @@
 import { workerData } from 'node:worker_threads';
 import type { Score } from '../records/trajectory.ts';
 import { type Judge, VerifierRunner } from './runner.ts';
-import type { VerifierInput } from './verifier.ts';
+import type { ShownInput } from './verifier.ts';
 
 /** What the pool starts a worker with. */
 export interface WorkerSetup {
@@ -13,6 +13,6 @@ export interface WorkerSetup {
 const { judge, script } = workerData as WorkerSetup;
 const runner = new VerifierRunner(judge, script);
 
-export default function scoreBatch(inputs: readonly VerifierInput[]): readonly Score[] {
+export default function scoreBatch(inputs: readonly ShownInput[]): readonly Score[] {
   return inputs.map((input) => runner.score(input));
 }

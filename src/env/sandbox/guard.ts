@@ -100,7 +100,16 @@ export const GUARD = String.raw`'use strict';
   // Random numbers: Alea (Johannes Baagøe, 2010, MIT), as seedrandom implements it and src/records/random.ts uses it.
   let s0 = 0, s1 = 0, s2 = 0, carry = 1;
   const { charCodeAt } = stringPrototype;
+  // The generator is made when it is first asked: most episodes never ask.
+  let unused;
   const begin = (seed) => {
+    unused = seed;
+    now = ${CLOCK_START_MS};
+  };
+  const settle = () => {
+    if (unused === undefined) return;
+    const seed = unused;
+    unused = undefined;
     let n = 0xefc8249d;
     const mash = (text) => {
       for (let i = 0; i < text.length; i++) {
@@ -125,7 +134,6 @@ export const GUARD = String.raw`'use strict';
     s2 -= mash(seed);
     if (s2 < 0) s2 += 1;
     carry = 1;
-    now = ${CLOCK_START_MS};
   };
   const draw = () => {
     const t = 2091639 * s0 + carry * 2.3283064365386963e-10;
@@ -135,7 +143,10 @@ export const GUARD = String.raw`'use strict';
     s2 = t - carry;
     return s2;
   };
-  const random = freeze(() => draw() + ((draw() * 0x200000) | 0) * 1.1102230246251565e-16);
+  const random = freeze(() => {
+    settle();
+    return draw() + ((draw() * 0x200000) | 0) * 1.1102230246251565e-16;
+  });
   lock(Math, 'random', random);
 
   // The clock, and every method that would follow the host's time zone: UTC.
@@ -211,6 +222,7 @@ export const GUARD = String.raw`'use strict';
     if (take === undefined) return 'k';
     if (typeof take !== 'function' || typeof opened.restore !== 'function') throw new TypeError('Expected both snapshot and restore of the world to be functions, or neither to be there.');
     const state = apply(take, opened, []);
+    settle();
     const json = stringify({ state, random: [s0, s1, s2, carry], now });
     if (state === undefined) throw new TypeError('Expected a JSON value from snapshot(), found ' + kindOf(state) + '.');
     if (json.length > ${MAX_TEXT}) return 'oThe snapshot has ' + json.length + ' characters; at most ${MAX_TEXT} may leave the isolate.';
@@ -219,6 +231,7 @@ export const GUARD = String.raw`'use strict';
   const restore = (json) => {
     const { state, random, now: then } = parse(json);
     apply(opened.restore, opened, [state]);
+    unused = undefined;
     s0 = random[0];
     s1 = random[1];
     s2 = random[2];

@@ -5,4 +5,5 @@ export default defineVerifier({
   name: 'exact-answer',
   source: new URL('./verify.ts', import.meta.url),
   reset: 'state',
+  reads: ['held', 'final'],
 });

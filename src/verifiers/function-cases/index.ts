@@ -5,6 +5,7 @@ export default defineVerifier({
   name: 'function-cases',
   source: new URL('./verify.ts', import.meta.url),
   code: { timeoutMs: 250, memoryMiB: 32, maxOutput: 10_000, maxRuns: 64 },
+  reads: ['held', 'final'],
   // Far above the bounds of the code of one answer.
   timeoutMs: 30_000,
 });
