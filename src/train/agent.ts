@@ -32,7 +32,7 @@ export interface Agent {
   readonly files: WeightFiles;
   /** How many shapes of the decode step were recorded so far; 0 where it is not replayed. */
   recordings(): number;
-  /** Frees what its policies share in the backend. */
+  /** Frees what its policies share in the backend; the next policy begins it anew. */
   close(): void;
 }
 

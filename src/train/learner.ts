@@ -34,14 +34,18 @@ export type LearnerConfig = Pick<Config, 'algorithm' | 'optimizer'> & {
 };
 
 export class Learner {
+  readonly #model: Model;
   readonly #config: LearnerConfig;
-  readonly #steps: Steps;
+  #steps: Steps;
   #version: number;
+  /** By steps that are gone. */
+  #recorded = 0;
 
   /** @param start fresh weights, or what `snapshot` gave. */
   constructor(model: Model, config: LearnerConfig, start: { readonly weights: Weights } | LearnerSnapshot) {
+    this.#model = model;
     this.#config = config;
-    this.#steps = config.replay === true ? new ReplayedSteps(model, start) : new EagerSteps(model, start);
+    this.#steps = this.#stepsFrom(start);
     this.#version = 'version' in start ? start.version : 0;
   }
 
@@ -57,7 +61,7 @@ export class Learner {
 
   /** How many shapes of a step this learner has recorded; 0 where it steps eagerly. */
   get recordings(): number {
-    return this.#steps.recordings;
+    return this.#recorded + this.#steps.recordings;
   }
 
   /** The line between warm start and reinforcement: the optimizer forgets, and a KL penalty, if any, is anchored here. */
@@ -90,8 +94,21 @@ export class Learner {
     return { ...(await this.#steps.snapshot()), version: this.#version };
   }
 
+  /** Keeps all that it knows outside the backend while `renew` begins that anew; goes on with the same bits. */
+  async through(renew: () => Promise<void>): Promise<void> {
+    const snapshot = await this.snapshot();
+    this.#recorded += this.#steps.recordings;
+    this.#steps.dispose();
+    await renew();
+    this.#steps = this.#stepsFrom(snapshot);
+  }
+
   dispose(): void {
     this.#steps.dispose();
+  }
+
+  #stepsFrom(start: { readonly weights: Weights } | LearnerSnapshot): Steps {
+    return this.#config.replay === true ? new ReplayedSteps(this.#model, start) : new EagerSteps(this.#model, start);
   }
 
   async #update(batch: Batch, objective: Objective, learningRate: number, epochs: number): Promise<UpdateStatistics> {

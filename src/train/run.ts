@@ -4,6 +4,7 @@ import { configHash } from '../io/manifest.ts';
 import { quoted, shownPath } from '../io/paths.ts';
 import { RunFolder } from '../io/run-folder.ts';
 import { lockRun } from '../io/run-lock.ts';
+import { HANDLE_LIMIT, handlesUsed, renewHandles } from '../policy/backends/handles.ts';
 import { type Backend, describeBackend, selectBackend } from '../policy/backends/select.ts';
 import { IsogymError, messageOf } from '../records/errors.ts';
 import type { Trajectory } from '../records/trajectory.ts';
@@ -22,6 +23,8 @@ import { demonstrate, warmStart } from './warm-start.ts';
 export interface TrainOptions extends OpenOptions {
   /** Aborting writes a checkpoint and ends the run. */
   readonly signal?: AbortSignal;
+  /** After so many of TensorFlow's tensor handles its addon is loaded anew. Default: half of all there are, 2³⁰. */
+  readonly handleLimit?: number;
 }
 
 export type TrainOutcome =
@@ -70,6 +73,7 @@ class Run {
   readonly #folder: RunFolder;
   readonly #learner: Learner;
   readonly #heldOut: HeldOut;
+  readonly #handleLimit: number;
   #position: Position;
 
   constructor(options: TrainOptions, rig: OpenRig, { folder, learner, position }: OpenedRun) {
@@ -80,6 +84,7 @@ class Run {
     this.#folder = folder;
     this.#learner = learner;
     this.#heldOut = new HeldOut(folder, rig, learner, options.config);
+    this.#handleLimit = options.handleLimit ?? HANDLE_LIMIT;
     this.#position = position;
   }
 
@@ -144,12 +149,13 @@ class Run {
       seed,
       from,
       signal,
-      commit: (step, update) => {
+      commit: async (step, update) => {
         this.#folder.append('metrics', { phase: 'warm-start', step, update });
         this.#position = { phase: 'warm-start', step: step + 1 };
         const [{ loss, entropy } = { loss: Number.NaN, entropy: Number.NaN }] = update.steps;
         const progress = { phase: 'warm-start', done: step + 1, total: config.steps, figures: { loss, entropy } };
         this.#reporter.progress(progress);
+        await this.#renewHandles();
       },
     });
     learner.beginReinforcement();
@@ -186,6 +192,7 @@ class Run {
       updateSeconds: seconds(marks.collected, marks.end),
       rolloutsPerSecond,
       recordings: this.#learner.recordings + this.#rig.agent.recordings(),
+      tensorHandles: handlesUsed(),
     });
     const done = iteration + 1;
     this.#position = { phase: 'train', step: done };
@@ -198,6 +205,17 @@ class Run {
     this.#reporter.progress({ phase: 'train', done, total: iterations, figures });
     if (done % checkpoint.every === 0 || done === iterations) await this.#checkpoint();
     await this.#evaluateAlong(done);
+    await this.#renewHandles();
+  }
+
+  /** Before TensorFlow's handles come to their end: a checkpoint, and what lives in the backend begins anew. */
+  async #renewHandles(): Promise<void> {
+    const used = handlesUsed();
+    if (used === null || used < this.#handleLimit) return;
+    await this.#checkpoint();
+    this.#rig.agent.close();
+    await this.#learner.through(renewHandles);
+    this.#reporter.note(`${used} tensor handles used: a checkpoint is written, TensorFlow's addon loaded anew`);
   }
 
   /** Where the config wants an evaluation after so many iterations. */

@@ -69,7 +69,7 @@ export interface WarmStartOptions {
   /** The first step to do. */
   readonly from: number;
   readonly signal?: AbortSignal;
-  readonly commit: (step: number, update: UpdateStatistics) => void;
+  readonly commit: (step: number, update: UpdateStatistics) => Promise<void>;
 }
 
 /** `steps` supervised optimizer steps. What a step does follows from its number: it can be gone on with anywhere. */
@@ -82,6 +82,6 @@ export async function warmStart(options: WarmStartOptions): Promise<void> {
     signal?.throwIfAborted();
     const trajectories = drawOfStep(demonstrations, deriveSeed(seed, 'warm-start'), step, config.episodes);
     const batch = packBatch({ trajectories, advantages: 'supervised', denominator: 'tokens', ...agent.packing });
-    commit(step, await learner.supervise(batch, learningRate(step, schedule)));
+    await commit(step, await learner.supervise(batch, learningRate(step, schedule)));
   }
 }

@@ -4,28 +4,18 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
 import type { IterationMetrics } from '../../src/train/metrics.ts';
-import { freshFolder, linesOf, resume, SMALL_TABULAR, SMALL_TRANSFORMER, textOf, trainShipped } from './runs.ts';
+import {
+  expectSameRun,
+  freshFolder,
+  linesOf,
+  resume,
+  SMALL_TABULAR,
+  SMALL_TRANSFORMER,
+  textOf,
+  trainShipped,
+} from './runs.ts';
 
 const BIN = fileURLToPath(new URL('../../bin/isogym.js', import.meta.url));
-
-/** Everything that must not tell a resumed run from one that was never stopped. */
-function expectSameRun(found: string, wanted: string): void {
-  const evaluations = (path: string) => readdirSync(join(path, 'evaluations')).sort();
-  expect(evaluations(found)).toEqual(evaluations(wanted));
-  for (const file of [
-    'trajectories.jsonl',
-    'metrics.jsonl',
-    'evaluations/untrained.json',
-    'evaluations/trained.json',
-  ]) {
-    expect(textOf(found, file) === textOf(wanted, file), file).toBe(true);
-  }
-  const last = (path: string) =>
-    join(path, 'checkpoints', readdirSync(join(path, 'checkpoints')).sort().at(-1) as string);
-  for (const file of ['model.safetensors', 'optimizer.safetensors', 'state.json']) {
-    expect(readFileSync(join(last(found), file)).equals(readFileSync(join(last(wanted), file))), file).toBe(true);
-  }
-}
 
 describe.each([
   ['a tabular run', 'toy-lookup-tabular.yaml', [...SMALL_TABULAR, 'evaluation.every=2'], 'train', 2],

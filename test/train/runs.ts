@@ -1,8 +1,8 @@
 /** @module Real runs for tests: a shipped config with overrides, in a folder of its own. */
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll } from 'vitest';
+import { afterAll, expect } from 'vitest';
 import { loadConfig } from '../../src/io/config-file.ts';
 import { SILENT } from '../../src/train/reporter.ts';
 import { type TrainOutcome, train } from '../../src/train/run.ts';
@@ -22,7 +22,12 @@ export function freshFolder(): string {
 export async function trainShipped(
   file: string,
   overrides: readonly string[],
-  options: { readonly signal?: AbortSignal; readonly onProgress?: (phase: string, done: number) => void } = {},
+  options: {
+    readonly signal?: AbortSignal;
+    readonly handleLimit?: number;
+    readonly onProgress?: (phase: string, done: number) => void;
+    readonly onNote?: (text: string) => void;
+  } = {},
 ): Promise<{ readonly path: string; readonly outcome: TrainOutcome }> {
   const dir = freshFolder();
   const { config, where } = loadConfig({ file, overrides: [...overrides, `runs.dir=${dir}`], cwd: dir });
@@ -31,9 +36,33 @@ export async function trainShipped(
     where,
     command: 'test',
     signal: options.signal ?? new AbortController().signal,
-    reporter: { ...SILENT, progress: ({ phase, done }) => options.onProgress?.(phase, done) },
+    ...(options.handleLimit === undefined ? {} : { handleLimit: options.handleLimit }),
+    reporter: {
+      ...SILENT,
+      progress: ({ phase, done }) => options.onProgress?.(phase, done),
+      note: (text) => options.onNote?.(text),
+    },
   });
   return { path: join(dir, config.name), outcome };
+}
+
+/** Everything that must not tell a resumed run from one that was never stopped. */
+export function expectSameRun(found: string, wanted: string): void {
+  const evaluations = (path: string) => readdirSync(join(path, 'evaluations')).sort();
+  expect(evaluations(found)).toEqual(evaluations(wanted));
+  for (const file of [
+    'trajectories.jsonl',
+    'metrics.jsonl',
+    'evaluations/untrained.json',
+    'evaluations/trained.json',
+  ]) {
+    expect(textOf(found, file) === textOf(wanted, file), file).toBe(true);
+  }
+  const last = (path: string) =>
+    join(path, 'checkpoints', readdirSync(join(path, 'checkpoints')).sort().at(-1) as string);
+  for (const file of ['model.safetensors', 'optimizer.safetensors', 'state.json']) {
+    expect(readFileSync(join(last(found), file)).equals(readFileSync(join(last(wanted), file))), file).toBe(true);
+  }
 }
 
 /** Goes on with a run. */

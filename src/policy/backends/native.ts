@@ -1,7 +1,10 @@
 /** @module TensorFlow's own C library through tfjs-node: loaded only where its compiled addon is there. */
+import { copyFileSync, mkdtempSync, rmSync } from 'node:fs';
 import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import { basename, join } from 'node:path';
 import * as tf from '@tensorflow/tfjs';
-import { messageOf } from '../../records/errors.ts';
+import { IsogymError, messageOf } from '../../records/errors.ts';
 import { ADDON_PACKAGE, type Addon, findAddons, packageFolder } from './addon.ts';
 import { Unavailable } from './backend.ts';
 import type { NodeBackend } from './node-backend.ts';
@@ -15,6 +18,8 @@ export interface Binding {
 }
 
 let loaded: Binding | undefined;
+/** What it was loaded from. */
+let registered: Addon | undefined;
 
 /**
  * Loads the best addon that is there and registers the backend `tensorflow`. Once per process, with the GPU hidden or not as the
@@ -36,6 +41,7 @@ function load(kind: 'cuda' | 'native'): Binding {
   const restore = muteRegistration();
   try {
     register(addon);
+    registered = addon;
   } catch (error) {
     throw new Unavailable(
       `the addon does not load: ${messageOf(error).split('\n')[0]}`,
@@ -64,18 +70,41 @@ function missing(kind: 'cuda' | 'native'): Unavailable {
 }
 
 /**
+ * Loads a copy of the same addon in place of the one that is there, so that its handles begin anew. The library beneath stays: it is
+ * the same for both. All tensors and sessions of the old one must have been disposed of.
+ */
+export function loadAgain(): void {
+  if (registered === undefined) throw new IsogymError('INTERNAL', 'expected an addon that is loaded, found none');
+  // A copy, as the same file would be the same library to the loader.
+  const folder = mkdtempSync(join(tmpdir(), 'isogym-addon-'));
+  try {
+    const file = join(folder, basename(registered.file));
+    copyFileSync(registered.file, file);
+    const backend = backendOf({ ...registered, file });
+    tf.removeBackend('tensorflow');
+    tf.registerBackend('tensorflow', () => backend, 3);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
+
+/**
  * What the package's index does, but for looking for the addon in its own folder only, and for the loaders and the Keras
  * callbacks, which nothing here uses.
  */
-function register({ packageName, file }: Addon): void {
-  require(`${packageName}/dist/register_all_kernels`);
-  const { NodeJSKernelBackend } = require(`${packageName}/dist/nodejs_kernel_backend`) as {
-    NodeJSKernelBackend: new (binding: unknown, packageName: string) => tf.KernelBackend;
-  };
-  const backend = new NodeJSKernelBackend(require(file), packageName);
+function register(addon: Addon): void {
+  require(`${addon.packageName}/dist/register_all_kernels`);
+  const backend = backendOf(addon);
   tf.registerBackend('tensorflow', () => backend, 3);
   tf.unregisterKernel('GatherV2', 'tensorflow');
   tf.registerKernel({ kernelName: 'GatherV2', backendName: 'tensorflow', kernelFunc: gather as tf.KernelFunc });
+}
+
+function backendOf({ packageName, file }: Addon): tf.KernelBackend {
+  const { NodeJSKernelBackend } = require(`${packageName}/dist/nodejs_kernel_backend`) as {
+    NodeJSKernelBackend: new (binding: unknown, packageName: string) => tf.KernelBackend;
+  };
+  return new NodeJSKernelBackend(require(file), packageName);
 }
 
 /** The package's own reads every index back to check it, which stalls a GPU and cannot be recorded; TensorFlow checks them on the CPU itself. */

@@ -140,11 +140,14 @@ export class ReplayedDecoder {
     });
   }
 
+  /** Frees everything; `load` begins anew. */
   dispose(): void {
+    this.#recorded = this.recordings;
     this.#session?.dispose();
     this.#session = undefined;
     this.#owner = undefined;
     this.#slots = [];
+    this.#tableKnown = 0;
   }
 
   #begin(weights: NamedTensors): void {
