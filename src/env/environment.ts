@@ -8,6 +8,7 @@ import type { PublicTask, Task } from '../records/task.ts';
 import type { Step } from '../records/trajectory.ts';
 import { environmentProblems } from './environment-problems.ts';
 import { CODE_DEFAULTS, type CodeLimits, type RunCode } from './sandbox/code.ts';
+import { heapLimitHolds } from './sandbox/isolated-vm.ts';
 import type { Tool } from './tool.ts';
 
 /** How thoroughly the world is renewed between episodes: called again in place (µs), in a fresh context (a third of a ms), in a fresh isolate (1–2 ms). */
@@ -90,7 +91,7 @@ export interface Environment<Options = unknown> {
   readonly reset: ResetLevel;
   /** Present where its worlds run code that the policy wrote: the bounds of that code. */
   readonly code?: CodeLimits;
-  /** Where its worlds run. Default `thread`, and `process` with `code`. */
+  /** Where its worlds run. Default `thread`; `process` with `code`, and wherever the engine does not hold a heap to its limit (Node 24): see `heapLimitHolds`. */
   readonly isolation: Isolation;
   /** The isolate's heap limit in MiB. */
   readonly memoryMiB: number;
@@ -126,7 +127,7 @@ export function defineEnvironment<Options>(definition: EnvironmentDefinition<Opt
     format: 'json',
     words: [],
     reset: 'context',
-    isolation: code === undefined ? 'thread' : 'process',
+    isolation: code === undefined && heapLimitHolds() ? 'thread' : 'process',
     memoryMiB: 32,
     scripts: {},
     ...rest,

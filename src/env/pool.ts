@@ -22,6 +22,7 @@ import {
 import { bundle } from './sandbox/bundle.ts';
 import type { HostLimits } from './sandbox/host/process.ts';
 import { errorOf, type HostError } from './sandbox/host/protocol.ts';
+import { heapLimitHolds } from './sandbox/isolated-vm.ts';
 import { resolveModule } from './sandbox/resolve-module.ts';
 import { failedEpisode } from './transcript.ts';
 import { type KnownBounds, readEpisodes } from './untrusted.ts';
@@ -77,6 +78,11 @@ export class RolloutPool implements RolloutEngine {
       );
     }
     const ownsHosts = inside.environment.isolation === 'process';
+    if (!ownsHosts && !heapLimitHolds()) {
+      notice(
+        `isolation thread: V8 ${process.versions.v8} does not hold a heap to its limit, so a world that grows may take all of the machine's memory; leave environment.isolation out, or use Node 22`,
+      );
+    }
     const workerData: WorkerSetup = {
       setup,
       script,

@@ -1,16 +1,21 @@
 /** @module Scoring on a pool of worker threads. */
 import { Piscina } from 'piscina';
 import { bundle } from '../env/sandbox/bundle.ts';
+import { heapLimitHolds } from '../env/sandbox/isolated-vm.ts';
 import { resolveModule } from '../env/sandbox/resolve-module.ts';
 import { IsogymError, messageOf } from '../records/errors.ts';
 import type { Score } from '../records/trajectory.ts';
 import { importVerifier } from './load.ts';
-import { unscored, type VerifierEngine } from './runner.ts';
+import { type Judge, unscored, type VerifierEngine } from './runner.ts';
 import { type ShownInput, shownInput, type Verifier, type VerifierInput } from './verifier.ts';
 import type { WorkerSetup } from './worker.ts';
 
 /** Inputs of one task: a few ms of work, so that the 0.1 ms which a task costs does not show. */
 const BATCH = { plain: 128, code: 16 } as const;
+
+function ownsHost({ code }: Judge): boolean {
+  return code !== undefined || !heapLimitHolds();
+}
 
 export class VerifierPool implements VerifierEngine {
   readonly #pool: Piscina<readonly ShownInput[] | 'close', readonly Score[]>;
@@ -20,7 +25,7 @@ export class VerifierPool implements VerifierEngine {
   readonly #broken = new AbortController();
 
   private constructor(setup: WorkerSetup, workers: number) {
-    this.#ownsHost = setup.judge.code !== undefined;
+    this.#ownsHost = ownsHost(setup.judge);
     this.#reads = setup.judge.reads;
     this.#pool = new Piscina({
       filename: resolveModule(new URL(this.#ownsHost ? './host-worker.ts' : './worker.ts', import.meta.url)).href,
@@ -34,14 +39,14 @@ export class VerifierPool implements VerifierEngine {
 
   /**
    * @param o.verifier absolute URL of the module whose default export is the verifier
-   * @param o.workers threads, at least 1; a verifier that runs code of a policy has one, with a process of its own
+   * @param o.workers threads, at least 1; one where the verifier has a process of its own: where it runs code of a policy, or the engine does not hold a heap to its limit
    * @throws VERIFIER_BROKEN | MODULE_NOT_FOUND | BUNDLE_FAILED | VERIFIER_POOL_FAILED
    */
   static async start(o: { readonly verifier: string; readonly workers: number }): Promise<VerifierPool> {
     const { source, range, success, timeoutMs, memoryMiB, reset, code, reads } = await importVerifier(o.verifier);
     const judge = { range, success, timeoutMs, memoryMiB, reset, ...(code && { code }), ...(reads && { reads }) };
     const setup = { judge, script: await bundle(source) };
-    const pool = new VerifierPool(setup, code === undefined ? o.workers : 1);
+    const pool = new VerifierPool(setup, ownsHost(judge) ? 1 : o.workers);
     try {
       await pool.#run([]);
     } catch (cause) {

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { defineEnvironment, type EnvironmentDefinition } from '../../src/env/environment.ts';
+import { heapLimitHolds } from '../../src/env/sandbox/isolated-vm.ts';
 import { defineTool } from '../../src/env/tool.ts';
 import type { IsogymError } from '../../src/records/errors.ts';
 
@@ -29,7 +30,7 @@ describe('defineEnvironment', () => {
       format: 'json',
       words: [],
       reset: 'context',
-      isolation: 'thread',
+      isolation: heapLimitHolds() ? 'thread' : 'process',
       memoryMiB: 32,
       scripts: {},
       limits: { maxSteps: 3, maxTokens: 4096, maxActionTokens: 512, maxCalls: 100, maxMalformed: 3 },

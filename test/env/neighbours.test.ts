@@ -9,7 +9,7 @@ const GLUTTON = new URL('../fixtures/glutton/index.ts', import.meta.url).href;
 const tokenizer = new Tokenizer([]);
 
 /** Counts three times and answers; the gluttons eat in their second step. */
-function policyOf(gluttons: readonly string[]): TokenPolicy {
+function policyOf(gluttons: readonly string[], how: string): TokenPolicy {
   const steps = new Map<string, number>();
   return {
     name: 'counting',
@@ -19,7 +19,7 @@ function policyOf(gluttons: readonly string[]): TokenPolicy {
         const step = steps.get(episodeId) ?? 0;
         steps.set(episodeId, step + 1);
         const text =
-          step === 1 && gluttons.includes(episodeId) ? 'eat it' : step < 3 ? `count ${episodeId}` : 'answer done';
+          step === 1 && gluttons.includes(episodeId) ? `${how} it` : step < 3 ? `count ${episodeId}` : 'answer done';
         const ids = [...tokenizer.encode(text), tokenizer.end];
         return { ids, logprobs: ids.map(() => -1), cutOff: false };
       }),
@@ -28,7 +28,7 @@ function policyOf(gluttons: readonly string[]): TokenPolicy {
   };
 }
 
-async function episodesWith(workers: number, gluttons: readonly string[]): Promise<readonly Episode[]> {
+async function episodesWith(workers: number, gluttons: readonly string[], how = 'eat'): Promise<readonly Episode[]> {
   const pool = await RolloutPool.start({ environment: GLUTTON, options: {}, workers });
   try {
     const requests = Array.from({ length: 12 }, (_, i) => ({
@@ -39,7 +39,7 @@ async function episodesWith(workers: number, gluttons: readonly string[]): Promi
       rollout: 0,
       seed: `seed-${i}`,
     }));
-    return await pool.run(requests, { kind: 'tokens', policy: policyOf(gluttons) });
+    return await pool.run(requests, { kind: 'tokens', policy: policyOf(gluttons, how) });
   } finally {
     await pool.close();
   }
@@ -54,5 +54,14 @@ test('cases 19 and 24: a world that uses up its memory costs its own episode alo
       if (i === 5 || i === 8) expect(episode).toMatchObject({ stop: 'sandbox-failure', failure: 'out-of-memory' });
       else expect(episode).toEqual(peace[i]);
     }
+  }
+});
+
+test('so does one whose growth the engine does not stop: where it does not, worlds have a process of their own', async () => {
+  const peace = await episodesWith(1, []);
+  const episodes = await episodesWith(2, ['n-5'], 'gorge');
+  for (const [i, episode] of episodes.entries()) {
+    if (i === 5) expect(episode).toMatchObject({ stop: 'sandbox-failure', failure: 'out-of-memory' });
+    else expect(episode).toEqual(peace[i]);
   }
 });
