@@ -142,7 +142,7 @@ async function median(pass: (n: number) => Promise<unknown>, { now, budgetMs }: 
 }
 
 /** Random tokens, all but the first of each row scored. */
-function benchBatch(vocabulary: number, rows: number, length: number): Batch {
+export function benchBatch(vocabulary: number, rows: number, length: number): Batch {
   const random = generator('bench/batch');
   const made = Array.from({ length: rows }, (_, r): Row => {
     const ids = Array.from({ length }, () => Math.floor(random() * vocabulary));
