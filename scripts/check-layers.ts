@@ -15,7 +15,7 @@ const LAYERS: Readonly<Record<string, { readonly values: readonly string[]; read
   train: { values: ['env', 'policy', 'verifiers'] },
   check: { values: ['env', 'policy/grammar', 'policy/tokenizer.ts', 'verifiers', 'io'] },
   io: { values: ['train/config.ts'], types: ['train'] },
-  setup: { values: ['policy/backends'] },
+  setup: { values: ['policy/backends', 'io/durable.ts'] },
   exercises: { values: ['env', 'policy', 'verifiers', 'train', 'io'] },
   cli: { values: ['env', 'policy', 'verifiers', 'train', 'io', 'check', 'exercises', 'setup'] },
 };

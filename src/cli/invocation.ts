@@ -1,6 +1,6 @@
 /** @module How a person runs isogym here, so that each command that is printed can be typed as it stands. */
 import { basename, delimiter, dirname } from 'node:path';
-import { shownPath } from '../io/paths.ts';
+import { quoted, shownPath } from '../io/paths.ts';
 
 /** What may follow `isogym` in a text of ours: the commands, and what stands for one. */
 export const SUBCOMMANDS = [
@@ -20,7 +20,16 @@ export function invocation({ argv, env }: Started = process): string {
   const started = argv[1] ?? 'isogym';
   const folders = (env.PATH ?? '').split(delimiter);
   const byName = basename(started) === 'isogym' && folders.includes(dirname(started));
-  return byName ? 'isogym' : `node ${shownPath(started)}`;
+  return byName ? 'isogym' : `node ${quoted(fromHere(started))}`;
+}
+
+/** What reports a failure cannot fail itself, where the working folder has been removed. */
+function fromHere(path: string): string {
+  try {
+    return shownPath(path);
+  } catch {
+    return path;
+  }
 }
 
 const COMMAND = new RegExp(`(?<![\\w./-])isogym (?=(?:${SUBCOMMANDS.join('|')})\\b|--help)`, 'g');

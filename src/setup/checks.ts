@@ -1,14 +1,17 @@
 /** @module What a setup needs of the machine, looked at before anything is fetched: each missing thing is one line, and the command that brings it. */
 import { spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, statfsSync } from 'node:fs';
+import { existsSync, statfsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
+import { makeFolders } from '../io/durable.ts';
 import { ADDON_PACKAGE, packageFolder, setupHome } from '../policy/backends/addon.ts';
 import { nvidiaDriver } from '../policy/backends/gpu.ts';
-import { IsogymError } from '../records/errors.ts';
+import { IsogymError, inputError, messageOf } from '../records/errors.ts';
 import type { SetupKind } from './wheels.ts';
 
 const require = createRequire(import.meta.url);
+
+export const HOME_HINT = 'ISOGYM_HOME names another folder to keep setups in.';
 
 /** The oldest driver of CUDA 12 (CUDA's release notes, table 2: minor version compatibility). */
 const OLDEST_DRIVER = '525.60.13';
@@ -70,7 +73,11 @@ export function checkMachine(options: {
     need(firstLine('python3', ['-m', 'pip', '--version']), 'pip does not run', 'sudo apt-get install -y python3-pip');
   }
   const home = setupHome();
-  mkdirSync(home, { recursive: true });
+  try {
+    makeFolders(home);
+  } catch (cause) {
+    throw inputError('SETUP_FOLDER', `expected a folder that can be made, found ${messageOf(cause)}`, HOME_HINT);
+  }
   const { bavail, bsize } = statfsSync(home);
   const free = bavail * bsize;
   need(

@@ -4,7 +4,7 @@ import { createHash } from 'node:crypto';
 import { createReadStream, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
-import { IsogymError } from '../records/errors.ts';
+import { IsogymError, messageOf } from '../records/errors.ts';
 import { TARGET, type Wheel } from './wheels.ts';
 
 /** Runs a program; its output goes to stderr where a person sits there, and into the error otherwise. @throws `code` */
@@ -67,7 +67,17 @@ export async function download(wheel: Wheel, folder: string, signal: AbortSignal
 /** The file of `wheel` in a folder of wheels. @throws NO_WHEEL, BAD_WHEEL */
 export async function verified(wheel: Wheel, folder: string): Promise<string> {
   const prefix = `${wheel.project.replaceAll('-', '_')}-${wheel.version}-`;
-  const name = readdirSync(folder).find((file) => file.startsWith(prefix) && file.endsWith('.whl'));
+  let files: readonly string[];
+  try {
+    files = readdirSync(folder);
+  } catch (cause) {
+    throw new IsogymError('NO_WHEEL', `expected a folder of wheels, found ${messageOf(cause)}`, {
+      cause,
+      exitCode: 2,
+      hint: 'docs/backends.md lists the wheels, and how to fetch them elsewhere.',
+    });
+  }
+  const name = files.find((file) => file.startsWith(prefix) && file.endsWith('.whl'));
   if (name === undefined) {
     throw new IsogymError('NO_WHEEL', `${folder}: expected a file ${prefix}….whl, found none`, { exitCode: 2 });
   }

@@ -1,6 +1,7 @@
 /** @module A setup from end to end. It is made in a folder beside its place and moved there whole: what others find is finished or not there. */
-import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
+import { makeFolders } from '../io/durable.ts';
 import { ADDON_PACKAGE, readSetup, SETUP_FORMAT, type SetupManifest, setupFolder } from '../policy/backends/addon.ts';
 import { IsogymError } from '../records/errors.ts';
 import { buildAddon, libraryIn } from './build.ts';
@@ -54,7 +55,7 @@ export async function install(options: InstallOptions): Promise<Installed> {
   }
   removeLeftovers(kind);
   const staging = `${folder}.partial-${process.pid}`;
-  mkdirSync(staging, { recursive: true });
+  makeFolders(staging);
   try {
     const bytes = await unpackAll(options, staging);
     const inside = source.from !== 'tensorflow';
@@ -80,7 +81,7 @@ export function remove(kind: SetupKind): boolean {
   const folder = setupFolder(kind);
   const there = existsSync(folder);
   removeLeftovers(kind);
-  rmSync(folder, { recursive: true, force: true });
+  if (there) rmSync(folder, { recursive: true });
   return there;
 }
 

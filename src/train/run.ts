@@ -45,11 +45,14 @@ export async function train(options: TrainOptions): Promise<TrainOutcome> {
 }
 
 async function work(options: TrainOptions, watch: { seconds(): number }): Promise<TrainOutcome> {
-  const { config, reporter = SILENT } = options;
+  const { config, reporter = SILENT, signal } = options;
   const backend = await selectBackend(config.backend);
   reporter.note(describeBackend(backend));
+  signal?.throwIfAborted();
   const rig = await openRig(config, options.where, reporter.note);
   try {
+    // As long as nothing is written there is nothing to keep.
+    signal?.throwIfAborted();
     const opened = await openRun(options, backend, rig);
     const run = new Run(options, rig, opened);
     const lock = options.resume === undefined ? await lockRun(opened.folder.path) : undefined;

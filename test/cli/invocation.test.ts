@@ -8,6 +8,7 @@ describe('a command is printed as it is typed where it was started', () => {
     ['npx isogym', 'by npx or an npm script', '/repo/bin/isogym.js', { PATH, npm_command: 'exec' }],
     ['isogym', 'by its name on the path', '/usr/local/bin/isogym', { PATH }],
     ['node /repo/bin/isogym.js', 'as a file', '/repo/bin/isogym.js', { PATH }],
+    ["node '/my repo/bin/isogym.js'", 'as a file whose path has a space', '/my repo/bin/isogym.js', { PATH }],
     ['node /opt/x/isogym', 'by a link that is not on the path', '/opt/x/isogym', { PATH }],
   ])('%s where it was started %s', (expected, _, started, env) => {
     expect(invocation({ argv: ['node', started], env })).toBe(expected);

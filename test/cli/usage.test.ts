@@ -316,6 +316,17 @@ test('an error of the operating system names the path and what to do', () => {
   });
 });
 
+test.skipIf(process.platform === 'win32')('a working folder that was removed is told, by every command', () => {
+  const gone = join(cwd, 'gone');
+  const script = `mkdir "${gone}"; cd "${gone}"; rmdir "${gone}"; "${process.execPath}" "${BIN}" "$@"`;
+  for (const args of [['show', 'x'], ['train', ...SMALL], ['trian']]) {
+    const { status, stderr } = spawnSync('sh', ['-c', script, 'sh', ...args], { encoding: 'utf8' });
+    expect(status).toBe(args[0] === 'trian' ? 2 : 1);
+    expect(stderr).toMatch(/^error: .*\nhint: /);
+    expect(stderr).not.toContain('    at ');
+  }
+});
+
 describe('a module of the config', () => {
   function trainWith(top: string) {
     const module = join(cwd, 'environment.ts');

@@ -67,7 +67,43 @@ test('a folder without the wheel, or without a TensorFlow, is named', () => {
   });
 });
 
+test('what cannot be read or made is told at its path, with what to do', () => {
+  const nowhere = join(folder, 'nowhere');
+  const file = join(folder, 'file');
+  writeFileSync(file, '');
+  for (const [args, home, code, path] of [
+    [['--wheels', nowhere], folder, 'NO_WHEEL', nowhere],
+    [['--wheels', file], folder, 'NO_WHEEL', file],
+    [['--wheels', folder], join(file, 'x'), 'SETUP_FOLDER', file],
+    // Where Node's own recursive mkdir goes round for ever.
+    ...(process.platform === 'linux' ? [[['--wheels', folder], '/proc/x', 'SETUP_FOLDER', '/proc/x'] as const] : []),
+  ] as const) {
+    const { code: exit, stdout } = setup(['native', '--yes', '--json', ...args], { ISOGYM_HOME: home });
+    expect(exit).toBe(2);
+    expect(JSON.parse(stdout).error).toEqual({
+      code,
+      message: expect.stringContaining(path),
+      hint: expect.not.stringContaining('ISOGYM_DEBUG'),
+    });
+  }
+});
+
+test('a setup whose record is damaged is none: doctor goes on, and setting up replaces it', () => {
+  const native = join(folder, 'tensorflow', 'native');
+  mkdirSync(native, { recursive: true });
+  writeFileSync(join(native, 'setup.json'), '{torn');
+  const doctor = () =>
+    spawnSync(process.execPath, [BIN, 'doctor', '--json'], {
+      encoding: 'utf8',
+      env: { ...process.env, ISOGYM_HOME: folder },
+    });
+  expect(JSON.parse(doctor().stdout)).toMatchObject({ setups: [] });
+});
+
 test('removing what is not there says so', () => {
+  expect(JSON.parse(setup(['cuda', '--remove', '--json'], { ISOGYM_HOME: '/dev/null/x' }).stdout)).toMatchObject({
+    removed: false,
+  });
   expect(JSON.parse(setup(['cuda', '--remove', '--json']).stdout)).toEqual({ kind: 'cuda', removed: false });
 });
 

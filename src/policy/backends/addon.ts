@@ -46,11 +46,14 @@ export function setupFolder(kind: SetupManifest['kind']): string {
   return join(setupHome(), 'tensorflow', kind);
 }
 
-/** Undefined where this kind is not set up, or by a version of isogym with another format. */
+/** Undefined where this kind is not set up, or not by this version of isogym: whatever else the file is, setting up replaces it. */
 export function readSetup(kind: SetupManifest['kind']): SetupManifest | undefined {
   const file = join(setupFolder(kind), 'setup.json');
-  if (!existsSync(file)) return undefined;
-  return manifestSchema.safeParse(JSON.parse(readFileSync(file, 'utf8'))).data;
+  try {
+    return manifestSchema.parse(JSON.parse(readFileSync(file, 'utf8')));
+  } catch {
+    return undefined;
+  }
 }
 
 export function addonIn(folder: string): string {
