@@ -100,6 +100,7 @@ async function checksOf(trial: Trial, options: unknown, bench: Bench | undefined
       ...played,
     ];
   };
+  const reset = checkReset(trial, callsOf);
   return [
     grammarCheck,
     ...tools.flatMap((tool) => [
@@ -108,8 +109,8 @@ async function checksOf(trial: Trial, options: unknown, bench: Bench | undefined
     ]),
     await checkSameSeed(trial, grammar),
     checkOtherSeed(trial, options, played),
-    checkReset(trial, callsOf),
-    checkClose(trial, played),
+    reset,
+    checkClose(trial, played, reset.status === 'failed'),
     await checkScripts(trial, grammar),
     await checkTabular(trial),
     await checkLimits(trial),

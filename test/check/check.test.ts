@@ -217,6 +217,7 @@ describe('what is broken fails the check that is about it', () => {
     const [first] = report.checks.filter(({ name }) => name === expected[0]);
     expect(first?.seen).toMatch(seen);
     expect(first?.hint).toBeTruthy();
+    expect(report.checks.filter(({ hint }) => hint?.includes('fault of isogym'))).toEqual([]);
     expect(report.passed).toBe(false);
   });
 

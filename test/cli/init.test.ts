@@ -43,6 +43,7 @@ test('init env writes a folder that passes its checks, its own test, and trains 
     'check.test.ts',
     'config.yaml',
     'environment.ts',
+    'transformer.yaml',
     'verifier.ts',
     'verify.ts',
     'world.ts',
