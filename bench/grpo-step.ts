@@ -131,7 +131,14 @@ for (let step = 0; step < Number(values.steps); step++) {
   const batch = packBatch({ trajectories, advantages: advantages.byEpisode, denominator: 'tokens' });
   const packed = now();
   const update = await learner.reinforce(batch, RATE);
-  iterationMetrics({ iteration: step, trajectories, advantages: advantages.statistics, update, rate: RATE });
+  iterationMetrics({
+    batch: null,
+    iteration: step,
+    trajectories,
+    advantages: advantages.statistics,
+    update,
+    rate: RATE,
+  });
   marks.push({ start, generated, packed, end: now() });
 }
 

@@ -1,19 +1,22 @@
-/** @module The batcher: which episodes are live, and who joins the batch of a token policy at which tick. Tokens alone decide it, never who is faster. */
+/** @module The batcher: which episodes are live, and who joins the batch of a token policy at which tick. Tokens alone decide it, unless a clock is told to. */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { TokenPolicy, TokenReply, TokenRequest } from '../policy/token-policy.ts';
 import { IsogymError, inputError } from '../records/errors.ts';
+import type { Halt, Schedule } from './schedule.ts';
+import { BatchTally, DEFAULT_SCHEDULE } from './schedule.ts';
 
-export interface Schedule {
-  /** Episodes that are live at once, at most; the others wait in the order of the requests. */
-  readonly live: number;
+/** What an episode is answered: tokens, or that it is over. */
+export type TokenAnswer = TokenReply | Halt;
+
+/** What the batcher knows of an episode. */
+export interface Member {
+  readonly id: string;
+  readonly group: string;
 }
-
-/** As many as a config that says nothing. */
-export const DEFAULT_SCHEDULE: Schedule = { live: 512 };
 
 interface Waiting {
   readonly request: TokenRequest;
-  readonly resolve: (reply: TokenReply) => void;
+  readonly resolve: (answer: TokenAnswer) => void;
   readonly reject: (error: unknown) => void;
 }
 
@@ -24,33 +27,43 @@ const ROOM = 1 / 4;
  * An action that is finished goes to its episode at once, and the batch goes on without it. When enough rows have left, those
  * who owe a request are waited for (an environment answers in microseconds), queued episodes take the places of those that have
  * ended, and all who wait join, in the order of the requests. So neither the number of workers nor who is faster changes a
- * batch. Caches of those that have ended are freed before others join.
+ * batch; a throughput schedule gives that up and lets join who is ready. Caches of those that have ended are freed before others join.
  */
 export class Batcher {
   readonly #policy: TokenPolicy;
   readonly #schedule: Schedule;
-  readonly #order: ReadonlyMap<string, number>;
+  readonly #members: ReadonlyMap<string, Member & { readonly order: number }>;
   readonly #begin: ReadonlyMap<string, PromiseWithResolvers<void>>;
   #queue: string[];
-  /** Begun and not ended. */
-  readonly #live = new Set<string>();
+  /** Begun and not ended: the tick and the time that they began at. */
+  readonly #live = new Map<string, { readonly tick: number; readonly ms: number }>();
   readonly #asked = new Map<string, Waiting>();
   /** In the policy's batch. */
   readonly #writing = new Map<string, Waiting>();
+  /** Those that are told to stop when they next ask. */
+  readonly #halts = new Map<string, Halt>();
+  /** Usable episodes of each group that have ended. */
+  readonly #finished = new Map<string, number>();
+  /** Groups of which enough have, whose others have not been told yet. */
+  readonly #full = new Set<string>();
+  /** Ended. */
+  readonly #over = new Set<string>();
+  readonly #tally: BatchTally;
   /** Rows in the batch when it was last joined. */
   #rows = 0;
   #ended: string[] = [];
   #change = Promise.withResolvers<void>();
 
-  /** @param episodeIds in the order of the requests. @throws DUPLICATE_EPISODE */
-  constructor(policy: TokenPolicy, episodeIds: readonly string[], schedule: Schedule = DEFAULT_SCHEDULE) {
+  /** @param members in the order of the requests. @throws DUPLICATE_EPISODE */
+  constructor(policy: TokenPolicy, members: readonly Member[], schedule: Schedule = DEFAULT_SCHEDULE) {
     this.#policy = policy;
     this.#schedule = schedule;
-    this.#order = new Map(episodeIds.map((id, i) => [id, i]));
-    this.#begin = new Map(episodeIds.map((id) => [id, Promise.withResolvers<void>()]));
-    this.#queue = [...episodeIds];
-    if (this.#order.size < episodeIds.length) {
-      const twice = episodeIds.find((id, i) => this.#order.get(id) !== i);
+    this.#members = new Map(members.map(({ id, group }, order) => [id, { id, group, order }]));
+    this.#begin = new Map(members.map(({ id }) => [id, Promise.withResolvers<void>()]));
+    this.#queue = members.map(({ id }) => id);
+    this.#tally = new BatchTally(schedule, members.length);
+    if (this.#members.size < members.length) {
+      const twice = members.find(({ id }, i) => this.#members.get(id)?.order !== i)?.id;
       throw inputError('DUPLICATE_EPISODE', `expected a different id for each request, found ${twice} twice`);
     }
   }
@@ -65,7 +78,9 @@ export class Batcher {
   }
 
   /** Waits for the tick that finishes the answer. Rejects where the policy fails. */
-  ask(request: TokenRequest): Promise<TokenReply> {
+  ask(request: TokenRequest): Promise<TokenAnswer> {
+    const halt = this.#halts.get(request.episodeId);
+    if (halt !== undefined) return Promise.resolve(halt);
     return new Promise((resolve, reject) => {
       this.#asked.set(request.episodeId, { request, resolve, reject });
       this.#change.resolve();
@@ -73,7 +88,9 @@ export class Batcher {
   }
 
   /** The episode asks no more. What it still waits for, because its worker died, is never answered. */
-  end(episodeId: string): void {
+  end(episodeId: string, usable: boolean): void {
+    this.#change.resolve();
+    this.#over.add(episodeId);
     if (!this.#live.delete(episodeId)) {
       this.#queue = this.#queue.filter((id) => id !== episodeId);
       return;
@@ -81,24 +98,31 @@ export class Batcher {
     this.#asked.delete(episodeId);
     this.#writing.delete(episodeId);
     this.#ended.push(episodeId);
-    this.#change.resolve();
+    const group = this.#members.get(episodeId)?.group ?? '';
+    if (!usable) return;
+    const finished = (this.#finished.get(group) ?? 0) + 1;
+    this.#finished.set(group, finished);
+    if (finished === this.#schedule.enough) this.#full.add(group);
   }
 
   /** Until every episode has ended. */
   async run(): Promise<void> {
+    const ready = this.#schedule.throughput !== undefined;
     for (;;) {
       let joining: readonly Waiting[] = [];
-      if (this.#hasRoom()) {
-        await this.#settle();
+      if (ready || this.#hasRoom()) {
+        await this.#tally.waiting(() => (ready ? this.#someone() : this.#settle()));
         joining = [...this.#asked.values()].sort((a, b) => this.#byOrder(a.request.episodeId, b.request.episodeId));
         this.#release();
-        if (this.#live.size === 0) return;
+        if (this.#live.size === 0) break;
         this.#rows = joining.length + this.#writing.size;
       }
       await this.#tick(joining);
+      this.#haltTheLate();
       // Messages, Ctrl-C and the terminal get their turn.
       await nextTurn();
     }
+    this.#schedule.observe?.(this.#tally.figures());
   }
 
   #hasRoom(): boolean {
@@ -108,15 +132,33 @@ export class Batcher {
   /** Until everyone who lives is in the batch or asks to be, and nobody is queued who could live. */
   async #settle(): Promise<void> {
     for (;;) {
-      while (this.#live.size < this.#schedule.live) {
-        const next = this.#queue.shift();
-        if (next === undefined) break;
-        this.#live.add(next);
-        this.#begin.get(next)?.resolve();
+      this.#beginNext();
+      if (this.#asked.size + this.#writing.size === this.#live.size) {
+        if (!this.#haltStragglers()) return;
+        continue;
       }
-      if (this.#asked.size + this.#writing.size === this.#live.size) return;
       await this.#change.promise;
       this.#change = Promise.withResolvers();
+    }
+  }
+
+  /** Until there is anything to do at all. */
+  async #someone(): Promise<void> {
+    for (;;) {
+      this.#haltStragglers();
+      this.#beginNext();
+      if (this.#asked.size + this.#writing.size > 0 || this.#live.size === 0) return;
+      await this.#change.promise;
+      this.#change = Promise.withResolvers();
+    }
+  }
+
+  #beginNext(): void {
+    while (this.#live.size < this.#schedule.live) {
+      const next = this.#queue.shift();
+      if (next === undefined) return;
+      this.#live.set(next, { tick: this.#tally.ticks, ms: this.#schedule.now?.() ?? 0 });
+      this.#begin.get(next)?.resolve();
     }
   }
 
@@ -125,8 +167,12 @@ export class Batcher {
       this.#asked.delete(waiting.request.episodeId);
       this.#writing.set(waiting.request.episodeId, waiting);
     }
+    const rows = this.#writing.size;
     try {
-      for (const { episodeId, reply } of await this.#policy.tick(joining.map(({ request }) => request))) {
+      const requests = joining.map(({ request }) => request);
+      for (const { episodeId, reply } of await this.#tally.tick(rows, this.#queue.length === 0, () =>
+        this.#policy.tick(requests),
+      )) {
         const waiting = this.#writing.get(episodeId);
         if (waiting === undefined && this.#live.has(episodeId)) {
           throw new IsogymError('POLICY_REPLY', `expected a reply to who had asked, found one to ${episodeId}`);
@@ -140,12 +186,51 @@ export class Batcher {
     }
   }
 
+  /** Groups of which enough have finished: their others are told to stop. Whether there were any to tell. */
+  #haltStragglers(): boolean {
+    if (this.#full.size === 0) return false;
+    const stragglers = [...this.#members.values()].filter(
+      ({ id, group }) => this.#full.has(group) && !this.#over.has(id),
+    );
+    for (const { id, group } of stragglers) {
+      const detail = `${this.#finished.get(group)} of its group had finished, and ${this.#schedule.enough} were enough`;
+      this.#halt(id, { halt: 'straggler', detail });
+    }
+    this.#full.clear();
+    return stragglers.length > 0;
+  }
+
+  #haltTheLate(): void {
+    const { deadline, throughput, now } = this.#schedule;
+    if (deadline !== undefined) {
+      for (const [id, { tick }] of this.#live) {
+        if (this.#tally.ticks - tick < deadline || this.#halts.has(id)) continue;
+        this.#halt(id, { halt: 'deadline', detail: `it was live for ${deadline} ticks` });
+      }
+    }
+    if (throughput?.deadlineMs === undefined || now === undefined) return;
+    const time = now();
+    for (const [id, { ms }] of this.#live) {
+      if (time - ms < throughput.deadlineMs || this.#halts.has(id)) continue;
+      this.#halt(id, { halt: 'late', detail: `it was live for ${throughput.deadlineMs / 1000} s` });
+    }
+  }
+
+  /** What was being written for it is given up. One that owes a request is told when it asks. */
+  #halt(id: string, halt: Halt): void {
+    this.#halts.set(id, halt);
+    const waiting = this.#asked.get(id) ?? this.#writing.get(id);
+    this.#asked.delete(id);
+    if (this.#writing.delete(id)) this.#policy.release([id]);
+    waiting?.resolve(halt);
+  }
+
   #release(): void {
     if (this.#ended.length > 0) this.#policy.release(this.#ended.sort((a, b) => this.#byOrder(a, b)));
     this.#ended = [];
   }
 
   #byOrder(a: string, b: string): number {
-    return (this.#order.get(a) ?? 0) - (this.#order.get(b) ?? 0);
+    return (this.#members.get(a)?.order ?? 0) - (this.#members.get(b)?.order ?? 0);
   }
 }

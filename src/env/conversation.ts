@@ -3,10 +3,11 @@
  * answered is kept, so that episodes whose worker died are told the same again and come to where they were.
  */
 import { MessageChannel, type MessagePort, receiveMessageOnPort } from 'node:worker_threads';
-import type { TokenPolicy, TokenReply, TokenRequest } from '../policy/token-policy.ts';
+import type { TokenPolicy, TokenRequest } from '../policy/token-policy.ts';
 import { IsogymError, messageOf } from '../records/errors.ts';
+import { stopRule } from '../records/stop-reason.ts';
 import type { Episode } from '../records/trajectory.ts';
-import { Batcher } from './batcher.ts';
+import { Batcher, type TokenAnswer } from './batcher.ts';
 import type { RolloutRequest, TokenSpec } from './rollouts.ts';
 import type { Death } from './sandbox/host/protocol.ts';
 import { failedEpisode } from './transcript.ts';
@@ -16,7 +17,7 @@ import type { FromWorker, ToWorker } from './work.ts';
 export type SendShare = (requests: readonly RolloutRequest[], port: MessagePort) => Promise<Death | undefined>;
 
 interface Asked {
-  readonly reply: Promise<TokenReply>;
+  readonly reply: Promise<TokenAnswer>;
   settled: boolean;
 }
 
@@ -31,11 +32,7 @@ export class Conversation {
   /** @throws DUPLICATE_EPISODE */
   constructor(spec: TokenSpec, requests: readonly RolloutRequest[], send: SendShare) {
     this.#policy = spec.policy;
-    this.#batcher = new Batcher(
-      spec.policy,
-      requests.map((request) => request.id),
-      spec.schedule,
-    );
+    this.#batcher = new Batcher(spec.policy, requests, spec.schedule);
     this.#send = send;
   }
 
@@ -168,6 +165,6 @@ export class Conversation {
   #end(episode: Episode): void {
     this.#episodes.set(episode.id, episode);
     this.#log.delete(episode.id);
-    this.#batcher.end(episode.id);
+    this.#batcher.end(episode.id, stopRule(episode.stop).usable);
   }
 }

@@ -10,10 +10,21 @@ import type { Format } from './format.ts';
 import { type Execute, ToolRegistry } from './registry.ts';
 import type { RolloutRequest } from './rollouts.ts';
 import type { WorldSession } from './sandbox/world-host.ts';
+import type { Halt, HaltReason } from './schedule.ts';
 import { Transcript } from './transcript.ts';
 
 /** All of an `AbortSignal` that the loop reads; a flag shared between threads can be one. */
 export type StopSignal = Pick<AbortSignal, 'aborted'>;
+
+/** Thrown to an episode in place of a reply: it is over, and no failure. */
+export class Halted extends Error {
+  readonly stop: HaltReason;
+
+  constructor({ halt, detail }: Halt) {
+    super(detail);
+    this.stop = halt;
+  }
+}
 
 export interface EpisodeSetup {
   readonly request: RolloutRequest;
@@ -81,9 +92,9 @@ async function loop(setup: EpisodeSetup, transcript: Transcript): Promise<Episod
       });
       check(reply, maxTokens);
     } catch (error) {
-      return signal?.aborted
-        ? transcript.end('cancelled')
-        : transcript.end('policy-failure', { detail: messageOf(error) });
+      if (signal?.aborted) return transcript.end('cancelled');
+      if (error instanceof Halted) return transcript.end(error.stop, { detail: error.message });
+      return transcript.end('policy-failure', { detail: messageOf(error) });
     }
     const { action, cutOff } = reply;
     transcript.give(reply.observed ?? []);

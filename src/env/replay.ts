@@ -1,6 +1,6 @@
 /** @module Two records of one episode, compared link by link: the first that differs, and the value in it. */
 import { beginningLink, carriedLinks, linksOf } from '../records/hash-chain.ts';
-import type { StopReason } from '../records/stop-reason.ts';
+import { stopRule } from '../records/stop-reason.ts';
 import type { Episode } from '../records/trajectory.ts';
 
 export interface Difference {
@@ -18,9 +18,6 @@ export interface Difference {
   readonly changed: boolean;
 }
 
-/** Episodes that stop so were ended from outside: what they did can be done again, their end cannot. */
-const FROM_OUTSIDE: readonly StopReason[] = ['cancelled', 'deadline'];
-
 /**
  * Both what the record holds and the links that it carries are held against the same actions in a fresh world.
  * @param again these
@@ -34,7 +31,7 @@ export function firstDifference(recorded: Episode, again: Episode): Difference |
   const found = [beginningLink(again), ...carriedLinks(again)];
   const changed = carried.some((link, i) => link !== held[i]);
   // The end of such an episode is held against its own links alone.
-  if (FROM_OUTSIDE.includes(recorded.stop)) found[carried.length - 1] = held.at(-1) as string;
+  if (stopRule(recorded.stop).outside) found[carried.length - 1] = held.at(-1) as string;
   const at = found.findIndex((link, i) => link !== held[i] || link !== carried[i]);
   if (at < 0 && found.length === held.length) return undefined;
   const hash = { expected: carried[at] ?? 'none', found: found[at] ?? 'none' };

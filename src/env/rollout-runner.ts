@@ -3,14 +3,15 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Policy } from '../policy/policy.ts';
 import { forkedPolicy } from '../policy/recorded.ts';
 import { replyInTokens } from '../policy/reply.ts';
-import type { TokenReply, TokenRequest } from '../policy/token-policy.ts';
+import type { TokenRequest } from '../policy/token-policy.ts';
 import { messageOf } from '../records/errors.ts';
 import { frozen } from '../records/json.ts';
 import { deriveSeed } from '../records/random.ts';
+import { stopRule } from '../records/stop-reason.ts';
 import type { Episode, Step } from '../records/trajectory.ts';
-import { Batcher } from './batcher.ts';
+import { Batcher, type TokenAnswer } from './batcher.ts';
 import type { ResetLevel } from './environment.ts';
-import { runEpisode, type StopSignal } from './episode.ts';
+import { Halted, runEpisode, type StopSignal } from './episode.ts';
 import { Inside } from './inside.ts';
 import { importEnvironment } from './load.ts';
 import { EpisodePacker } from './packed.ts';
@@ -34,7 +35,7 @@ export interface Asking {
   readonly version: number;
   /** Resolves when there is room for the episode. */
   begun(episodeId: string): Promise<void>;
-  ask(request: TokenRequest): Promise<TokenReply>;
+  ask(request: TokenRequest): Promise<TokenAnswer>;
   /** Called once for each episode. */
   ended(episode: Episode): void;
 }
@@ -67,18 +68,14 @@ export class RolloutRunner implements RolloutEngine {
   ): Promise<readonly Episode[]> {
     const own = requests.map(crossing);
     if (policy.kind !== 'tokens') return this.act(own, policy, signal);
-    const batcher = new Batcher(
-      policy.policy,
-      own.map((request) => request.id),
-      policy.schedule,
-    );
+    const batcher = new Batcher(policy.policy, own, policy.schedule);
     const { name, version } = policy.policy;
     const asking: Asking = {
       name,
       version,
       begun: (id) => batcher.begun(id),
       ask: (request) => batcher.ask(request),
-      ended: ({ id }) => batcher.end(id),
+      ended: ({ id, stop }) => batcher.end(id, stopRule(stop).usable),
     };
     const [episodes] = await Promise.all([this.converse(own, asking, signal), batcher.run()]);
     return episodes;
@@ -126,7 +123,7 @@ export class RolloutRunner implements RolloutEngine {
     return Promise.all(
       requests.map(async (request) => {
         await asking.begun(request.id);
-        const told: Promise<TokenReply>[] = [];
+        const told: Promise<TokenAnswer>[] = [];
         const attempt = () => {
           let turn = 0;
           const ask = (asked: TokenRequest) => {
@@ -193,6 +190,7 @@ export class RolloutRunner implements RolloutEngine {
       tokens: 'text',
       async request({ episodeId, ids, newFrom, maxTokens, steps }) {
         const reply = await ask({ episodeId, newIds: ids.slice(newFrom), maxTokens, seed });
+        if ('halt' in reply) throw new Halted(reply);
         return replyInTokens(reply, steps, tokenizer, format);
       },
     };

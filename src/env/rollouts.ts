@@ -6,8 +6,8 @@ import { inputError } from '../records/errors.ts';
 import { frozen, jsonText } from '../records/json.ts';
 import type { PublicTask } from '../records/task.ts';
 import type { Episode } from '../records/trajectory.ts';
-import type { Schedule } from './batcher.ts';
 import type { Isolation, ResetLevel } from './environment.ts';
+import type { Schedule } from './schedule.ts';
 
 /** Where a rollout begins, if not at the beginning. */
 export interface Fork {

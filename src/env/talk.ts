@@ -1,5 +1,6 @@
 /** @module Episodes that ask for their tokens over a channel: the worker's or the host's end of a conversation. */
-import type { TokenReply, TokenRequest } from '../policy/token-policy.ts';
+import type { TokenRequest } from '../policy/token-policy.ts';
+import type { TokenAnswer } from './batcher.ts';
 import type { StopSignal } from './episode.ts';
 import type { RolloutRunner } from './rollout-runner.ts';
 import type { RolloutRequest } from './rollouts.ts';
@@ -17,7 +18,7 @@ export async function converseOver(
   task: { readonly requests: readonly RolloutRequest[]; readonly name: string; readonly version: number },
   signal: StopSignal,
 ): Promise<void> {
-  const waiting = new Map<string, PromiseWithResolvers<TokenReply>>();
+  const waiting = new Map<string, PromiseWithResolvers<TokenAnswer>>();
   const beginning = new Map(task.requests.map(({ id }) => [id, Promise.withResolvers<void>()]));
   channel.heard((messages) => {
     for (const message of messages) {
@@ -43,7 +44,7 @@ export async function converseOver(
     if (outbox.push(message) === 1) setImmediate(flush);
   };
   const ask = (request: TokenRequest) => {
-    const asked = Promise.withResolvers<TokenReply>();
+    const asked = Promise.withResolvers<TokenAnswer>();
     waiting.set(request.episodeId, asked);
     post({ ask: request });
     return asked.promise;

@@ -1,8 +1,9 @@
 /** @module What a pool and its workers say to each other: the same words whether a worker runs the worlds itself or owns a sandbox host. */
 import type { MessagePort } from 'node:worker_threads';
 import { move, transferableSymbol, valueSymbol } from 'piscina';
-import type { TokenReply, TokenRequest } from '../policy/token-policy.ts';
+import type { TokenRequest } from '../policy/token-policy.ts';
 import type { Episode } from '../records/trajectory.ts';
+import type { TokenAnswer } from './batcher.ts';
 import type { InsideSpec, RolloutRequest, RolloutSetup } from './rollouts.ts';
 import type { HostLimits } from './sandbox/host/process.ts';
 import type { Death, HostError } from './sandbox/host/protocol.ts';
@@ -68,7 +69,7 @@ export type FromWorker = readonly (
 /** To a worker: that there is room for an episode, and what it asked for. */
 export type ToWorker = readonly (
   | { readonly begin: string }
-  | { readonly episodeId: string; readonly reply: TokenReply }
+  | { readonly episodeId: string; readonly reply: TokenAnswer }
   | { readonly episodeId: string; readonly error: string }
 )[];
 

@@ -4,12 +4,14 @@
  * - `usable`: whether the episode enters the baseline, the loss and the denominator (all three, or none).
  * - `scored`: whether a verifier judges it. A truncated episode's score is never positive, see `src/train/returns.ts`.
  * - `ends`: `terminated` by the policy's own final action, `truncated` by a bound, or `failed` by the infrastructure.
+ * - `outside`: ended from outside: what it did can be done again from its record, its end cannot.
  * - `boundary`: for failures, the boundary that was crossed.
  */
 export interface StopRule {
   readonly ends: 'terminated' | 'truncated' | 'failed';
   readonly usable: boolean;
   readonly scored: boolean;
+  readonly outside?: true;
   readonly boundary?: 'policy' | 'tool' | 'environment' | 'verifier' | 'sandbox';
   readonly meaning: string;
 }
@@ -36,11 +38,26 @@ export const STOP_RULES = {
   },
   deadline: {
     ends: 'truncated',
+    usable: true,
+    scored: true,
+    outside: true,
+    meaning: 'It was live for as many ticks of the batch as `rollouts.deadline` allows.',
+  },
+  late: {
+    ends: 'truncated',
     usable: false,
     scored: false,
-    meaning: 'The wall-clock deadline passed: says nothing about the policy.',
+    outside: true,
+    meaning: 'The deadline by the clock passed (throughput mode): says nothing about the policy.',
   },
-  cancelled: { ends: 'failed', usable: false, scored: false, meaning: 'The run was interrupted.' },
+  straggler: {
+    ends: 'truncated',
+    usable: false,
+    scored: false,
+    outside: true,
+    meaning: 'Enough of its group had finished before it (`rollouts.extra`).',
+  },
+  cancelled: { ends: 'failed', usable: false, scored: false, outside: true, meaning: 'The run was interrupted.' },
   'policy-failure': {
     ends: 'failed',
     usable: false,

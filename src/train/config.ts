@@ -125,14 +125,44 @@ const warmStart = z.strictObject({
   mixture: mixture.describe('Which scripts demonstrate, name: share. The shares sum to 1.'),
 });
 
-const schedule = z.strictObject({
-  live: count
-    .max(MAX_ROLLOUTS)
-    .default(512)
-    .describe(
-      'Episodes that live at once, at most; as one ends the next begins. They share one decode batch, so it enters the results, by rounding only.',
-    ),
-});
+const schedule = z
+  .strictObject({
+    mode: z
+      .enum(['deterministic', 'throughput'])
+      .default('deterministic')
+      .describe(
+        '`deterministic`: tokens alone decide who joins the batch when. `throughput`: who is ready joins at once, and a deadline may go by the clock; the same seed then no longer gives the same bytes.',
+      ),
+    live: count
+      .max(MAX_ROLLOUTS)
+      .default(512)
+      .describe(
+        'Episodes that live at once, at most; as one ends the next begins. They share one decode batch, so it enters the results, by rounding only.',
+      ),
+    deadline: count
+      .optional()
+      .describe('Ticks of the batch that an episode may live for; then it is truncated, its score never positive.'),
+    deadlineSeconds: rate
+      .optional()
+      .describe('The same by the clock, in mode `throughput`: such an episode is left out of what is learnt from.'),
+    extra: natural
+      .max(MAX_ROLLOUTS)
+      .default(0)
+      .describe(
+        'Rollouts of each task beyond `group.size`. Once `group.size` have ended the others are stopped: short episodes are then favoured, by how much is in the metrics.',
+      ),
+  })
+  .check((payload) => {
+    const { mode, deadlineSeconds } = payload.value;
+    if (deadlineSeconds !== undefined && mode !== 'throughput') {
+      payload.issues.push({
+        code: 'custom',
+        path: ['deadlineSeconds'],
+        input: deadlineSeconds,
+        message: `expected it with mode throughput alone (a clock decides nothing in a run that can be repeated), found ${deadlineSeconds}`,
+      });
+    }
+  });
 
 const algorithm = z
   .strictObject({
@@ -276,8 +306,17 @@ export const configSchema = z
       .describe('Where runs are kept.'),
   })
   .check((payload) => {
-    const { algorithm: learning, batch, group } = payload.value;
+    const { algorithm: learning, batch, group, policy, rollouts: schedule } = payload.value;
     const { size } = group;
+    const inWorkers = policy.kind === 'tabular' ? (['extra', 'deadline', 'deadlineSeconds'] as const) : [];
+    for (const key of inWorkers.filter((key) => (schedule[key] ?? 0) > 0)) {
+      payload.issues.push({
+        code: 'custom',
+        path: ['rollouts', key],
+        input: schedule[key],
+        message: `expected it with policy.kind transformer alone (a tabular policy acts in the workers, without a batch), found ${schedule[key]}`,
+      });
+    }
     const refuse = (message: string) =>
       payload.issues.push({ code: 'custom', path: ['group', 'size'], input: size, message });
     const alone = learning.baseline === 'batch-mean' ? size * batch.groups === 1 : size === 1;
@@ -287,8 +326,10 @@ export const configSchema = z
       );
     }
     // Either alone is told at its own key.
-    if (Math.max(size, batch.groups) <= MAX_ROLLOUTS && size * batch.groups > MAX_ROLLOUTS) {
-      refuse(`expected at most ${MAX_ROLLOUTS} rollouts in one iteration, found ${batch.groups} groups of ${size}`);
+    if (Math.max(size, batch.groups) <= MAX_ROLLOUTS && (size + schedule.extra) * batch.groups > MAX_ROLLOUTS) {
+      refuse(
+        `expected at most ${MAX_ROLLOUTS} rollouts in one iteration, found ${batch.groups} groups of ${size + schedule.extra}`,
+      );
     }
   });
 

@@ -1,12 +1,14 @@
 /** @module The learning loop, as it stands in the papers: roll out groups, judge, form advantages, step. */
+import type { BatchFigures } from '../env/schedule.ts';
 import { deriveSeed } from '../records/random.ts';
 import type { Task } from '../records/task.ts';
 import type { Trajectory } from '../records/trajectory.ts';
 import { groupAdvantages } from './advantages.ts';
 import type { Agent } from './agent.ts';
 import { packBatch } from './batch.ts';
-import { collect, groupRequests, type Rig } from './collect.ts';
+import type { Rig } from './collect.ts';
 import type { Config } from './config.ts';
+import { rollGroups } from './groups.ts';
 import type { Learner } from './learner.ts';
 import { type IterationMetrics, iterationMetrics } from './metrics.ts';
 import { learningRate } from './schedule.ts';
@@ -15,13 +17,15 @@ import { drawOfStep } from './task-set.ts';
 export interface Iteration {
   readonly iteration: number;
   readonly trajectories: readonly Trajectory[];
+  /** Null where the policy acts in the workers. */
+  readonly batch: BatchFigures | null;
   readonly metrics: IterationMetrics;
   /** When each part of it ended [ms], by `now`. */
   readonly marks: { readonly start: number; readonly collected: number; readonly end: number };
 }
 
 export interface LoopOptions {
-  readonly config: Pick<Config, 'seed' | 'iterations' | 'algorithm' | 'batch' | 'group' | 'optimizer'>;
+  readonly config: Pick<Config, 'seed' | 'iterations' | 'algorithm' | 'batch' | 'group' | 'optimizer' | 'rollouts'>;
   readonly rig: Rig;
   readonly agent: Agent;
   readonly learner: Learner;
@@ -66,22 +70,21 @@ export async function reinforce({
     signal?.throwIfAborted();
     const start = now();
     const drawn = drawOfStep(tasks, deriveSeed(seed, 'task-order'), iteration, config.batch.groups);
-    const requests = groupRequests(drawn, config.group.size, seed, iteration);
     const policy = await agent.policy(learner.weights, learner.version, 'sampled');
-    const trajectories = await collect(rig, requests, drawn, policy, signal);
+    const { trajectories, batch } = await rollGroups({ rig, config, tasks: drawn, iteration, policy, signal });
     const collected = now();
 
     let metrics: IterationMetrics;
     try {
       const advantages = groupAdvantages(trajectories, algorithm);
-      const batch = packBatch({ trajectories, advantages: advantages.byEpisode, denominator, ...agent.packing });
+      const packed = packBatch({ trajectories, advantages: advantages.byEpisode, denominator, ...agent.packing });
       const rate = learningRate(iteration, schedule);
-      const update = await learner.reinforce(batch, rate);
-      metrics = iterationMetrics({ iteration, trajectories, advantages: advantages.statistics, update, rate });
+      const update = await learner.reinforce(packed, rate);
+      metrics = iterationMetrics({ iteration, trajectories, batch, advantages: advantages.statistics, update, rate });
     } catch (error) {
       await failed?.(trajectories);
       throw error;
     }
-    await commit({ iteration, trajectories, metrics, marks: { start, collected, end: now() } });
+    await commit({ iteration, trajectories, batch, metrics, marks: { start, collected, end: now() } });
   }
 }

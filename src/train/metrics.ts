@@ -1,4 +1,6 @@
 /** @module One line of `metrics.jsonl`: a function of config, seed and backend, with no clock in it. */
+
+import type { BatchFigures } from '../env/schedule.ts';
 import { STOP_RULES, type StopReason } from '../records/stop-reason.ts';
 import type { SandboxFailure, Trajectory } from '../records/trajectory.ts';
 import type { AdvantageStatistics } from './advantages.ts';
@@ -25,6 +27,10 @@ export interface IterationMetrics {
   readonly malformed: number;
   readonly tokens: number;
   readonly sampledTokens: number;
+  /** Of a token policy's batch: its ticks, and how full it was; null where the policy acts in the workers. */
+  readonly batch: { readonly ticks: number; readonly fill: number | null } | null;
+  /** Rollouts that were stopped because enough of their group had finished, and the bias that it brings; null where none was. */
+  readonly stragglers: Stragglers | null;
   readonly groups: number;
   readonly zeroVarianceGroups: number;
   readonly singletonGroups: number;
@@ -32,9 +38,17 @@ export interface IterationMetrics {
   readonly update: UpdateStatistics;
 }
 
+export interface Stragglers {
+  readonly stopped: number;
+  /** Mean sampled tokens of those that were kept, and of all that were begun: stragglers with what they had when they were stopped, so this is a lower bound. */
+  readonly meanTokensKept: number;
+  readonly meanTokensBegun: number;
+}
+
 export function iterationMetrics(of: {
   readonly iteration: number;
   readonly trajectories: readonly Trajectory[];
+  readonly batch: BatchFigures | null;
   readonly advantages: AdvantageStatistics;
   readonly update: UpdateStatistics;
   readonly rate: number;
@@ -64,7 +78,9 @@ export function iterationMetrics(of: {
       0,
     ),
     tokens: segments.reduce((sum, s) => sum + s.ids.length, 0),
-    sampledTokens: segments.reduce((sum, s) => sum + s.actionMask.reduce<number>((n, bit) => n + bit, 0), 0),
+    sampledTokens: trajectories.reduce((sum, t) => sum + sampledTokens(t), 0),
+    batch: of.batch && { ticks: of.batch.ticks, fill: of.batch.fill },
+    stragglers: stragglersOf(trajectories),
     groups: advantages.groups,
     zeroVarianceGroups: advantages.zeroVariance,
     singletonGroups: advantages.singletons,
@@ -87,4 +103,19 @@ function countsOf<Kind extends string>(
     if (count > 0) counts[kind] = count;
   }
   return counts;
+}
+
+function sampledTokens({ segments }: Trajectory): number {
+  return segments.reduce((sum, s) => sum + s.actionMask.reduce<number>((n, bit) => n + bit, 0), 0);
+}
+
+function stragglersOf(trajectories: readonly Trajectory[]): Stragglers | null {
+  const kept = trajectories.filter((t) => t.stop !== 'straggler');
+  if (kept.length === trajectories.length) return null;
+  const meanTokens = (of: readonly Trajectory[]) => of.reduce((sum, t) => sum + sampledTokens(t), 0) / of.length;
+  return {
+    stopped: trajectories.length - kept.length,
+    meanTokensKept: meanTokens(kept),
+    meanTokensBegun: meanTokens(trajectories),
+  };
 }

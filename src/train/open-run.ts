@@ -53,6 +53,7 @@ function begin({ config, reporter = SILENT }: OpenOptions, rig: OpenRig, manifes
   const learner = learnerFor(rig.agent, config, { weights });
   const folder = RunFolder.create({ dir: config.runs.dir, name: config.name, config, manifest });
   reporter.note(`run ${shownPath(folder.path)}`);
+  noteMode(config, reporter);
   return { folder, learner, position: { phase: config.warmStart === undefined ? 'train' : 'warm-start', step: 0 } };
 }
 
@@ -64,6 +65,7 @@ async function goOn(options: OpenOptions, rig: OpenRig, manifest: Manifest, path
   const last = await folder.truncate((record) => isAfter(record, position));
   folder.writeConfig(config);
   reporter.note(`run ${shownPath(folder.path)}, resumed at ${position.phase} ${position.step}`);
+  noteMode(config, reporter);
   for (const change of changesSince(folder.manifest(), manifest)) {
     reporter.note(`not to the bytes that it would have come to: ${change}`);
   }
@@ -73,6 +75,13 @@ async function goOn(options: OpenOptions, rig: OpenRig, manifest: Manifest, path
     }
   }
   return { folder, learner: learnerFor(rig.agent, config, snapshot), position };
+}
+
+function noteMode({ rollouts }: Config, reporter: Reporter): void {
+  if (rollouts.mode === 'deterministic') return;
+  reporter.note(
+    'rollouts.mode throughput: who is faster decides who joins a batch, so the same seed gives other bytes',
+  );
 }
 
 /** Whether there is anything to go on for. @throws RESUME_ITERATIONS, RUN_FINISHED */

@@ -3,6 +3,8 @@ import { availableParallelism } from 'node:os';
 import type { Environment, ResetLevel } from '../env/environment.ts';
 import { importEnvironment } from '../env/load.ts';
 import { RolloutPool } from '../env/pool.ts';
+import type { Schedule } from '../env/schedule.ts';
+import { now } from '../io/clock.ts';
 import { parseOptions, type Where } from '../io/config-problems.ts';
 import { moduleUrl } from '../io/modules.ts';
 import { importVerifier } from '../verifiers/load.ts';
@@ -71,11 +73,21 @@ export async function openRig(config: Config, where?: Where, notice?: (text: str
       await Promise.all([rollouts.close(), verifiers.close()]);
       agent.close();
     };
-    const { reward, rollouts: schedule } = config;
-    const { stepPenalty } = reward;
+    const schedule = scheduleOf(config.rollouts);
+    const { stepPenalty } = config.reward;
     return { rollouts, verifiers, verifier, stepPenalty, schedule, environment, agent, tasks, close };
   } catch (error) {
     await rollouts.close();
     throw error;
   }
+}
+
+function scheduleOf({ live, deadline, mode, deadlineSeconds }: Config['rollouts']): Schedule {
+  const throughput = deadlineSeconds === undefined ? {} : { deadlineMs: 1000 * deadlineSeconds };
+  return {
+    live,
+    now,
+    ...(deadline === undefined ? {} : { deadline }),
+    ...(mode === 'throughput' ? { throughput } : {}),
+  };
 }

@@ -1,4 +1,5 @@
 /** @module A run: trains as a config says and leaves a run folder. The shell around `loop.ts`: here are disk, clock and progress. What it starts from is `open-run.ts`. */
+import type { BatchFigures } from '../env/schedule.ts';
 import { now, stopwatch } from '../io/clock.ts';
 import { configHash } from '../io/manifest.ts';
 import { quoted, shownPath } from '../io/paths.ts';
@@ -183,17 +184,22 @@ class Run {
     });
   }
 
-  async #commit({ iteration, trajectories, metrics, marks }: Iteration): Promise<void> {
+  async #commit({ iteration, trajectories, batch, metrics, marks }: Iteration): Promise<void> {
     const { iterations, checkpoint } = this.#config;
     for (const trajectory of trajectories) this.#folder.append('trajectories', trajectory);
     this.#folder.append('metrics', metrics);
     const seconds = (from: number, to: number) => (to - from) / 1000;
-    const rolloutsPerSecond = trajectories.length / seconds(marks.start, marks.collected);
+    const rolloutSeconds = seconds(marks.start, marks.collected);
+    const rolloutsPerSecond = trajectories.length / rolloutSeconds;
+    const sampledTokensPerSecond = metrics.sampledTokens / rolloutSeconds;
+    const shares = batch === null ? undefined : batchShares(batch);
     this.#folder.append('timings', {
       iteration,
-      rolloutSeconds: seconds(marks.start, marks.collected),
+      rolloutSeconds,
       updateSeconds: seconds(marks.collected, marks.end),
       rolloutsPerSecond,
+      sampledTokensPerSecond,
+      ...shares,
       recordings: this.#learner.recordings + this.#rig.agent.recordings(),
       tensorHandles: handlesUsed(),
     });
@@ -204,6 +210,8 @@ class Run {
       success: metrics.successRate ?? Number.NaN,
       entropy: metrics.update.steps[0]?.entropy ?? Number.NaN,
       'rollouts/s': rolloutsPerSecond,
+      'tokens/s': sampledTokensPerSecond,
+      ...(shares === undefined ? {} : { fill: shares.fill, straggling: shares.stragglingShare }),
     };
     this.#reporter.progress({ phase: 'train', done, total: iterations, figures });
     if (done % checkpoint.every === 0 || done === iterations) await this.#checkpoint();
@@ -268,4 +276,10 @@ class Run {
     const iterations = phase === 'train' ? step : 0;
     return { interrupted: true, summary: { run, interrupted: true, iterations, resume } };
   }
+}
+
+/** How full the batch was, and the shares of its time in which it waited for environments, and in which only the last rows were left. */
+function batchShares({ fill, ms, waitingMs, stragglingMs }: BatchFigures) {
+  const share = (part: number) => (ms > 0 ? part / ms : 0);
+  return { fill: fill ?? 0, waitingShare: share(waitingMs), stragglingShare: share(stragglingMs) };
 }

@@ -1,11 +1,15 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { expect, it } from 'vitest';
-import { Batcher, type Schedule } from '../../src/env/batcher.ts';
+import { Batcher, type TokenAnswer } from '../../src/env/batcher.ts';
+import type { BatchFigures, Schedule } from '../../src/env/schedule.ts';
 import type { TokenPolicy, TokenReply, TokenRequest } from '../../src/policy/token-policy.ts';
 import { generator } from '../../src/records/random.ts';
 
 const request = (episodeId: string): TokenRequest => ({ episodeId, newIds: [1], maxTokens: 99, seed: episodeId });
 const reply = (ticks: number): TokenReply => ({ ids: Array(ticks).fill(1), logprobs: null, cutOff: false });
+
+/** Ids as episodes; those with the same first letter are a group. */
+const members = (ids: readonly string[]) => ids.map((id) => ({ id, group: id.slice(0, 1) }));
 
 /** Each action of an episode takes so many ticks; keeps what happened, in order: `+` who joined, then all who are written. */
 function recording(actions: Readonly<Record<string, readonly number[]>>): TokenPolicy & { log: string[] } {
@@ -38,25 +42,36 @@ function recording(actions: Readonly<Record<string, readonly number[]>>): TokenP
 }
 
 /** Episodes that ask once for each of their actions; the environment takes `latency` turns of the event loop before each. */
-async function simulate(
+async function play(
   actions: Readonly<Record<string, readonly number[]>>,
   schedule: Schedule,
   latency: () => number = () => 0,
-): Promise<string[]> {
+): Promise<{ log: string[]; stops: Record<string, string>; figures: BatchFigures }> {
   const policy = recording(actions);
-  const batcher = new Batcher(policy, Object.keys(actions), schedule);
+  const stops: Record<string, string> = {};
+  const seen: BatchFigures[] = [];
+  const batcher = new Batcher(policy, members(Object.keys(actions)), { ...schedule, observe: (f) => seen.push(f) });
+  const idle = async () => {
+    for (let turns = latency(); turns > 0; turns--) await nextTurn();
+  };
   const episodes = Object.entries(actions).map(async ([id, lengths]) => {
     await batcher.begun(id);
+    let answer: TokenAnswer | undefined;
     for (const length of lengths) {
-      for (let turns = latency(); turns > 0; turns--) await nextTurn();
-      expect(await batcher.ask(request(id))).toEqual(reply(length));
+      await idle();
+      answer = await batcher.ask(request(id));
+      if ('halt' in answer) break;
+      expect(answer).toEqual(reply(length));
     }
-    for (let turns = latency(); turns > 0; turns--) await nextTurn();
-    batcher.end(id);
+    await idle();
+    stops[id] = answer !== undefined && 'halt' in answer ? answer.halt : 'final';
+    batcher.end(id, stops[id] === 'final');
   });
   await Promise.all([batcher.run(), ...episodes]);
-  return policy.log;
+  return { log: policy.log, stops, figures: seen[0]! };
 }
+
+const simulate = async (...args: Parameters<typeof play>) => (await play(...args)).log;
 
 it('all join at first, in the order of the requests; an action that is finished leaves, and the others go on without it', async () => {
   expect(await simulate({ a: [2], b: [1], c: [2] }, { live: 9 })).toEqual(['+abc abc', '-b', 'ac', '-ac']);
@@ -111,38 +126,105 @@ it.each([1, 2, 3, 5, 500])('case 24: shuffled latencies change no tick, with %i 
   }
 });
 
+it('an episode that lives for more ticks than the deadline is stopped, in the midst of an action or as it asks', async () => {
+  const actions = { a: [9], b: [2, 2], c: [1, 1, 1, 1, 1, 1], d: [3] };
+  const { stops, log } = await play(actions, { live: 9, deadline: 4 });
+  expect(stops).toEqual({ a: 'deadline', b: 'final', c: 'deadline', d: 'final' });
+  // Its row is given up at once, and freed as one that has ended.
+  expect(log.filter((line) => line.startsWith('-')).join('')).toContain('-a');
+  for (let shuffle = 0; shuffle < 8; shuffle++) {
+    const latency = generator(`deadline/${shuffle}`);
+    const again = await play(actions, { live: 9, deadline: 4 }, () => Math.floor(latency() * 6));
+    expect([again.stops, again.log]).toEqual([stops, log]);
+  }
+});
+
+it('the ticks of an episode are counted from its own beginning, not from that of the queue', async () => {
+  const { stops } = await play({ a: [4], b: [4], c: [4] }, { live: 1, deadline: 5 });
+  expect(stops).toEqual({ a: 'final', b: 'final', c: 'final' });
+});
+
+it('the first of a group to finish are enough: its others are stopped, live or queued, and other groups are not', async () => {
+  const actions = { a1: [2], a2: [50], a3: [2], a4: [30, 30], a5: [1], b1: [60], b2: [1] };
+  const { stops, figures } = await play(actions, { live: 4, enough: 2 });
+  // In the queue of four, a1 and a3 have finished before a5 begins.
+  expect(stops).toMatchObject({ a1: 'final', a2: 'straggler', a3: 'final', a4: 'straggler', b1: 'final', b2: 'final' });
+  expect(stops.a5).toBe('straggler');
+  expect(figures.ticks).toBeLessThan(65);
+  for (let shuffle = 0; shuffle < 8; shuffle++) {
+    const latency = generator(`enough/${shuffle}`);
+    const again = await play(actions, { live: 4, enough: 2 }, () => Math.floor(latency() * 6));
+    expect([again.stops, again.figures]).toEqual([stops, figures]);
+  }
+});
+
+it('one that is not usable does not count among those that are enough', async () => {
+  const policy = recording({});
+  const batcher = new Batcher(policy, members(['a1', 'a2', 'a3']), { live: 9, enough: 1 });
+  const running = batcher.run();
+  const [, second, third] = ['a1', 'a2', 'a3'].map((id) => batcher.ask(request(id)));
+  batcher.end('a1', false);
+  expect([await second, await third]).toEqual([reply(1), reply(1)]);
+  batcher.end('a2', true);
+  expect(await batcher.ask(request('a3'))).toMatchObject({ halt: 'straggler' });
+  batcher.end('a3', false);
+  await running;
+});
+
+it('in throughput mode who is ready joins at once, whoever owes a request, and the clock ends who lives too long', async () => {
+  const policy = recording({ a: [2, 2], b: [9] });
+  let time = 0;
+  const schedule = { live: 9, throughput: { deadlineMs: 100 }, now: () => time };
+  const batcher = new Batcher(policy, members(['a', 'b', 'slow']), schedule);
+  const running = batcher.run();
+  // Nobody waits for `slow`, which never asks before it is too late.
+  const b = batcher.ask(request('b'));
+  expect(await batcher.ask(request('a'))).toEqual(reply(2));
+  expect(await batcher.ask(request('a'))).toEqual(reply(2));
+  time = 100;
+  expect(await b).toMatchObject({ halt: 'late', detail: 'it was live for 0.1 s' });
+  expect(await batcher.ask(request('slow'))).toMatchObject({ halt: 'late' });
+  for (const id of ['a', 'b', 'slow']) batcher.end(id, false);
+  await running;
+});
+
+it('figures: ticks, rows in them, and how full the batch was', async () => {
+  const { figures } = await play({ a: [4], b: [1], c: [1], d: [1] }, { live: 2 });
+  expect(figures).toEqual({ ticks: 4, rowTicks: 7, fill: 7 / 8, ms: 0, waitingMs: 0, stragglingMs: 0 });
+});
+
 it('an episode whose worker dies while it waits, or while it is written to, leaves the batch to the others', async () => {
   const policy = recording({ a: [5], b: [3, 1], c: [1] });
-  const batcher = new Batcher(policy, ['a', 'b', 'c'], { live: 9 });
+  const batcher = new Batcher(policy, members(['a', 'b', 'c']), { live: 9 });
   const running = batcher.run();
   const [, b] = [batcher.ask(request('a')), batcher.ask(request('b')), batcher.ask(request('c'))];
-  batcher.end('c');
+  batcher.end('c', true);
   await nextTurn();
-  batcher.end('a');
+  batcher.end('a', true);
   expect(await b).toEqual(reply(3));
   expect(await batcher.ask(request('b'))).toEqual(reply(1));
-  batcher.end('b');
+  batcher.end('b', true);
   await running;
   expect(policy.log).toEqual(['-c', '+ab ab', '-a', 'b', 'b', '+b b', '-b']);
 });
 
 it('one that dies before it has begun is not waited for', async () => {
   const policy = recording({});
-  const batcher = new Batcher(policy, ['a', 'b', 'c'], { live: 1 });
+  const batcher = new Batcher(policy, members(['a', 'b', 'c']), { live: 1 });
   const running = batcher.run();
   expect([batcher.hasBegun('a'), batcher.hasBegun('b')]).toEqual([true, false]);
-  batcher.end('b');
+  batcher.end('b', true);
   await batcher.ask(request('a'));
-  batcher.end('a');
+  batcher.end('a', true);
   await batcher.begun('c');
-  batcher.end('c');
+  batcher.end('c', true);
   await running;
 });
 
 it('a policy that fails, or answers who has not asked, fails what it was writing and not what comes after', async () => {
   const policy = recording({});
   const good = policy.tick;
-  const batcher = new Batcher(policy, ['a', 'b'], { live: 9 });
+  const batcher = new Batcher(policy, members(['a', 'b']), { live: 9 });
   const running = batcher.run();
   for (const [tick, words] of [
     [() => Promise.reject(new Error('out of memory')), 'out of memory'],
@@ -157,13 +239,13 @@ it('a policy that fails, or answers who has not asked, fails what it was writing
   }
   policy.tick = good;
   expect(await Promise.all([batcher.ask(request('a')), batcher.ask(request('b'))])).toEqual([reply(1), reply(1)]);
-  batcher.end('a');
-  batcher.end('b');
+  batcher.end('a', true);
+  batcher.end('b', true);
   await running;
 });
 
 it('an id given twice is refused: its episodes could not be told apart', () => {
-  expect(() => new Batcher(recording({}), ['a', 'b', 'a'])).toThrow(
+  expect(() => new Batcher(recording({}), members(['a', 'b', 'a']))).toThrow(
     'expected a different id for each request, found a twice',
   );
 });

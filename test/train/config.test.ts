@@ -76,7 +76,9 @@ test('a config with the required keys alone gets every default', () => {
         "stepPenalty": 0,
       },
       "rollouts": {
+        "extra": 0,
         "live": 512,
+        "mode": "deterministic",
       },
       "runs": {
         "dir": "runs",

@@ -16,6 +16,7 @@ test('failures of the sandbox are counted by kind, and only those that occurred'
   const metrics = iterationMetrics({
     iteration: 0,
     trajectories,
+    batch: null,
     advantages: { groups: 1, zeroVariance: 0, singletons: 1, unusable: 3 },
     update: { microBatches: 1, paddingShare: 0, steps: [] },
     rate: 1,

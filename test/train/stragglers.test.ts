@@ -1,0 +1,66 @@
+import { expect, test } from 'vitest';
+import { configSchema } from '../../src/train/config.ts';
+import type { IterationMetrics } from '../../src/train/metrics.ts';
+import { linesOf, SMALL_TRANSFORMER, trainShipped } from './runs.ts';
+
+const overrides = [...SMALL_TRANSFORMER, 'group.size=2', 'rollouts.extra=2', 'rollouts.live=5', 'rollouts.deadline=9'];
+
+interface Line {
+  readonly group: string;
+  readonly stop: string;
+  readonly usable: boolean;
+  readonly return: number | null;
+}
+
+test('case 21: stragglers and episodes at their deadline are in the records and the metrics, none with a positive score', async () => {
+  const { path } = await trainShipped('toy-lookup.yaml', overrides);
+  const lines = linesOf<Line>(path, 'trajectories.jsonl');
+  expect(lines).toHaveLength(3 * 3 * 4);
+  const stopped = (stop: string) => lines.filter((line) => line.stop === stop);
+  expect(stopped('straggler').length).toBeGreaterThan(0);
+  expect(stopped('deadline').length).toBeGreaterThan(0);
+  for (const { usable } of stopped('straggler')) expect(usable).toBe(false);
+  for (const line of stopped('deadline')) expect(line.return ?? 0).toBeLessThanOrEqual(0);
+  // Nobody is stopped before enough of the group have ended.
+  for (const { group } of stopped('straggler')) {
+    const ended = lines.filter((line) => line.group === group && line.stop !== 'straggler').length;
+    expect(ended).toBeGreaterThanOrEqual(2);
+  }
+  const metrics = linesOf<IterationMetrics>(path, 'metrics.jsonl').filter(({ phase }) => phase === 'train');
+  for (const [i, { stragglers, batch, stops }] of metrics.entries()) {
+    expect(batch?.ticks).toBeGreaterThan(9);
+    expect(batch?.fill).toBeGreaterThan(0.2);
+    expect(stragglers?.stopped ?? 0).toBe(stops.straggler ?? 0);
+    expect(metrics[i]!.episodes).toBe(12);
+  }
+  const [timing] = linesOf<Record<string, number>>(path, 'timings.jsonl');
+  for (const share of ['fill', 'waitingShare', 'stragglingShare']) {
+    expect(timing?.[share]).toBeGreaterThanOrEqual(0);
+    expect(timing?.[share]).toBeLessThanOrEqual(1);
+  }
+  expect(timing?.sampledTokensPerSecond).toBeGreaterThan(0);
+}, 120_000);
+
+test('a clock is refused where bytes are promised, and a batch where there is none', () => {
+  const minimal = {
+    iterations: 1,
+    environment: { module: 'toy-lookup' },
+    verifier: { module: 'exact-answer' },
+    policy: { kind: 'transformer' },
+    batch: { groups: 1 },
+    group: { size: 2 },
+    optimizer: { learningRate: 1 },
+  };
+  const problems = (change: object) =>
+    configSchema
+      .safeParse({ ...minimal, ...change })
+      .error?.issues.map(({ path, message }) => [path.join('.'), message]);
+  expect(problems({ rollouts: { deadlineSeconds: 3 } })).toEqual([
+    ['rollouts.deadlineSeconds', expect.stringContaining('expected it with mode throughput alone')],
+  ]);
+  expect(problems({ rollouts: { deadlineSeconds: 3, mode: 'throughput' } })).toBe(undefined);
+  expect(problems({ policy: { kind: 'tabular' }, rollouts: { extra: 1, deadline: 9 } })).toEqual([
+    ['rollouts.extra', expect.stringContaining('expected it with policy.kind transformer alone')],
+    ['rollouts.deadline', expect.stringContaining('expected it with policy.kind transformer alone')],
+  ]);
+});
