@@ -187,7 +187,7 @@ export class RolloutPool implements RolloutEngine {
       count: requests.length,
       requests: writeRequests(requests),
       packed,
-      policy,
+      policy: shareOf(policy, requests),
       stop,
     };
     let answer: Served;
@@ -249,6 +249,13 @@ function hostSetup(environment: Environment, options: HostOptions, workers: numb
   } = options;
   const closed = new Int32Array(new SharedArrayBuffer(4));
   return { limits: { residentMiB, graceMs, outsideMs }, recycleAfter, closed, workers };
+}
+
+/** What a chunk needs of a policy: of records those of its own episodes. */
+function shareOf(policy: InsideSpec, requests: readonly RolloutRequest[]): InsideSpec {
+  if (policy.kind !== 'recorded') return policy;
+  const ids = new Set(requests.map(({ id }) => id));
+  return { ...policy, episodes: policy.episodes.filter(({ id }) => ids.has(id)) };
 }
 
 function chunked<T>(items: readonly T[], size: number): readonly (readonly T[])[] {
