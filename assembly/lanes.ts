@@ -74,8 +74,3 @@ function ranged4(x: v128, y: v128): v128 {
   const upper = v128.bitselect(f32x4.splat(Infinity), y, f32x4.gt(x, f32x4.splat(HIGHEST)));
   return v128.andnot(upper, f32x4.lt(x, f32x4.splat(LOWEST)));
 }
-
-export function sigmoid4(x: v128): v128 {
-  const one = f32x4.splat(1);
-  return f32x4.div(one, f32x4.add(one, exp4(f32x4.neg(x))));
-}

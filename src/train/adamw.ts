@@ -1,6 +1,5 @@
 /** @module AdamW keyed by name, and clipping by the global norm: pure functions from named tensors to new named tensors. */
 import * as tf from '@tensorflow/tfjs';
-import { ownKernel } from '../policy/backends/own-kernel.ts';
 import type { NamedTensors } from '../policy/model.ts';
 import { IsogymError } from '../records/errors.ts';
 
@@ -64,52 +63,39 @@ export function adamw(
       const rate = rates.get(t) ?? ratesAt(t, options);
       rates.set(t, rate);
       updates[name] = t;
-      const next = g === undefined ? [weight.clone(), m.clone(), v.clone()] : update(weight, g, m, v, rate);
-      [out.weights[name], out.m[name], out.v[name]] = next as [tf.Tensor, tf.Tensor, tf.Tensor];
+      const [weight1, m1, v1] =
+        g === undefined ? [weight.clone(), m.clone(), v.clone()] : update(weight, g, m, v, rate);
+      out.weights[name] = weight1;
+      out.m[name] = m1;
+      out.v[name] = v1;
     }
     return out;
   });
   return { weights: next.weights, moments: { m: next.m, v: next.v, updates } };
 }
 
-/** All that changes from step to step; as tensors made once and not once a weight. */
-interface Rates {
-  readonly numbers: Readonly<Record<RateName, number>>;
-  readonly scalars: () => Readonly<Record<RateName, tf.Scalar>>;
+/** All that changes from step to step, as scalars made once and not once a weight. */
+type Rates = ReturnType<typeof ratesAt>;
+
+function ratesAt(t: number, { learningRate, beta1, beta2, epsilon, weightDecay }: AdamWOptions) {
+  return {
+    kept: weightDecay === 0 ? undefined : tf.scalar(1 - learningRate * weightDecay),
+    gain1: tf.scalar(1 - beta1),
+    gain2: tf.scalar(1 - beta2),
+    rootCorrection2: tf.scalar(Math.sqrt(1 - beta2 ** t)),
+    stepSize: tf.scalar(learningRate / (1 - beta1 ** t)),
+    epsilon: tf.scalar(epsilon),
+  };
 }
 
-type RateName = 'kept' | 'gain1' | 'gain2' | 'rootCorrection2' | 'stepSize' | 'epsilon';
-
-function ratesAt(t: number, { learningRate, beta1, beta2, epsilon, weightDecay }: AdamWOptions): Rates {
-  const numbers = {
-    kept: 1 - learningRate * weightDecay,
-    gain1: 1 - beta1,
-    gain2: 1 - beta2,
-    rootCorrection2: Math.sqrt(1 - beta2 ** t),
-    stepSize: learningRate / (1 - beta1 ** t),
-    epsilon,
-  };
-  let made: Record<RateName, tf.Scalar> | undefined;
-  const scalars = () => {
-    made ??= {
-      kept: tf.scalar(numbers.kept),
-      gain1: tf.scalar(numbers.gain1),
-      gain2: tf.scalar(numbers.gain2),
-      rootCorrection2: tf.scalar(numbers.rootCorrection2),
-      stepSize: tf.scalar(numbers.stepSize),
-      epsilon: tf.scalar(numbers.epsilon),
-    };
-    return made;
-  };
-  return { numbers, scalars };
-}
-
-function update(weight: tf.Tensor, g: tf.Tensor, m: tf.Tensor, v: tf.Tensor, rates: Rates): readonly tf.Tensor[] {
-  const kept = weight.rank >= 2 ? rates.numbers.kept : 1;
-  const own = ownKernel('AdamW', { weight, g, m, v }, { ...rates.numbers, kept });
-  if (own !== undefined) return own;
-  const rate = rates.scalars();
-  const decayed = kept === 1 ? weight : tf.mul(weight, rate.kept);
+function update(
+  weight: tf.Tensor,
+  g: tf.Tensor,
+  m: tf.Tensor,
+  v: tf.Tensor,
+  rate: Rates,
+): [tf.Tensor, tf.Tensor, tf.Tensor] {
+  const decayed = rate.kept !== undefined && weight.rank >= 2 ? tf.mul(weight, rate.kept) : weight;
   const m1 = tf.add(m, tf.mul(tf.sub(g, m), rate.gain1));
   const v1 = tf.add(v, tf.mul(tf.sub(tf.square(g), v), rate.gain2));
   const denominator = tf.add(tf.div(tf.sqrt(v1), rate.rootCorrection2), rate.epsilon);

@@ -4,15 +4,12 @@ import * as tf from '@tensorflow/tfjs';
 export type OwnKernel =
   | 'RmsNorm'
   | 'RmsNormGrad'
-  | 'SwiGlu'
-  | 'SwiGluGrad'
   | 'Rotate'
   | 'SelfAttention'
   | 'SelfAttentionGrad'
   | 'CachedAttention'
   | 'ScoredLogprobs'
-  | 'ScoredLogprobsGrad'
-  | 'AdamW';
+  | 'ScoredLogprobsGrad';
 
 /**
  * Runs a kernel of our own, without a gradient: the caller stands inside a custom one, or outside of all.

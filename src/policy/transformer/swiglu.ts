@@ -1,6 +1,5 @@
 /** @module SwiGLU (arXiv:2002.05202, equation 6), between the projections. */
 import * as tf from '@tensorflow/tfjs';
-import { ownKernel } from '../backends/own-kernel.ts';
 import { nth, withGradient } from './custom-gradient.ts';
 
 /**
@@ -12,14 +11,6 @@ export function swiglu(gate: tf.Tensor, up: tf.Tensor): tf.Tensor {
   return withGradient([gate, up], (inputs) => {
     const gate = nth(inputs, 0);
     const up = nth(inputs, 1);
-    const [own] = ownKernel('SwiGlu', { gate, up }) ?? [];
-    if (own !== undefined) {
-      return {
-        value: own,
-        saved: [gate, up],
-        gradient: (dy, saved) => [...(ownKernel('SwiGluGrad', { dy, gate: nth(saved, 0), up: nth(saved, 1) }) ?? [])],
-      };
-    }
     const sigmoid = tf.sigmoid(gate);
     const silu = tf.mul(gate, sigmoid);
     return {

@@ -40,27 +40,6 @@ export function rmsNormGrad({ inputs, backend }: Args<Inputs<'dy' | 'y' | 'r'>>)
   return dx;
 }
 
-export function swiGlu({ inputs, backend }: Args<Inputs<'gate' | 'up'>>): TensorInfo {
-  const out = like(backend, inputs.gate);
-  const [gate, up] = [pointer(backend, inputs.gate), pointer(backend, inputs.up)];
-  own(backend).module.swiglu(gate, up, pointer(backend, out), sizeOf(out.shape));
-  return out;
-}
-
-export function swiGluGrad({ inputs, backend }: Args<Inputs<'dy' | 'gate' | 'up'>>): TensorInfo[] {
-  const dGate = like(backend, inputs.gate);
-  const dUp = like(backend, inputs.gate);
-  own(backend).module.swigluGradient(
-    pointer(backend, inputs.dy),
-    pointer(backend, inputs.gate),
-    pointer(backend, inputs.up),
-    pointer(backend, dGate),
-    pointer(backend, dUp),
-    sizeOf(dGate.shape),
-  );
-  return [dGate, dUp];
-}
-
 /** x [.., T, heads·headWidth]; the tables have its last dimensions, and are repeated over the first. */
 export function rotate({
   inputs,
@@ -239,34 +218,4 @@ export function scoredLogprobsGrad({
     attrs.temperature,
   );
   return dLogits;
-}
-
-export function adamW({
-  inputs,
-  backend,
-  attrs,
-}: Args<
-  Inputs<'weight' | 'g' | 'm' | 'v'>,
-  Readonly<Record<'kept' | 'gain1' | 'gain2' | 'rootCorrection2' | 'stepSize' | 'epsilon', number>>
->): TensorInfo[] {
-  const { weight, g, m, v } = inputs;
-  const outs = [like(backend, weight), like(backend, weight), like(backend, weight)];
-  const [weight1 = 0, m1 = 0, v1 = 0] = outs.map((out) => pointer(backend, out));
-  own(backend).module.adamw(
-    pointer(backend, weight),
-    pointer(backend, g),
-    pointer(backend, m),
-    pointer(backend, v),
-    weight1,
-    m1,
-    v1,
-    sizeOf(weight.shape),
-    attrs.kept,
-    attrs.gain1,
-    attrs.gain2,
-    attrs.rootCorrection2,
-    attrs.stepSize,
-    attrs.epsilon,
-  );
-  return outs;
 }

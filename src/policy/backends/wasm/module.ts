@@ -24,25 +24,6 @@ export interface OwnModule {
     accumulate: number,
     scratch: number,
   ): void;
-  exp(x: number, out: number, count: number): void;
-  swiglu(gate: number, up: number, out: number, count: number): void;
-  swigluGradient(dy: number, gate: number, up: number, dGate: number, dUp: number, count: number): void;
-  adamw(
-    weight: number,
-    g: number,
-    m: number,
-    v: number,
-    outWeight: number,
-    outM: number,
-    outV: number,
-    count: number,
-    kept: number,
-    gain1: number,
-    gain2: number,
-    rootCorrection2: number,
-    stepSize: number,
-    epsilon: number,
-  ): void;
   rmsNorm(x: number, y: number, r: number, rows: number, width: number, epsilon: number): void;
   rmsNormGradient(dy: number, y: number, r: number, dx: number, rows: number, width: number): void;
   rotate(

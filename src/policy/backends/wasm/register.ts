@@ -5,9 +5,7 @@ import * as tf from '@tensorflow/tfjs';
 import type { OwnKernel } from '../own-kernel.ts';
 import { cast, identity } from './alias.ts';
 import { concat, gather, oneHot, pack, slice, splitV, unpack } from './blocks.ts';
-import { exp } from './exp.ts';
 import {
-  adamW,
   cachedAttention,
   rmsNorm,
   rmsNormGrad,
@@ -16,8 +14,6 @@ import {
   scoredLogprobsGrad,
   selfAttention,
   selfAttentionGrad,
-  swiGlu,
-  swiGluGrad,
 } from './fused.ts';
 import { batchMatMul } from './matmul.ts';
 import { mean, reducible, sum } from './reduce.ts';
@@ -27,7 +23,6 @@ const KERNELS: Readonly<Record<string, unknown>> = {
   BatchMatMul: batchMatMul,
   Cast: cast,
   Concat: concat,
-  Exp: exp,
   GatherV2: gather,
   Identity: identity,
   Mean: mean,
@@ -42,7 +37,6 @@ const KERNELS: Readonly<Record<string, unknown>> = {
 
 /** Kernels that tfjs does not know. */
 const OWN: Readonly<Record<OwnKernel, unknown>> = {
-  AdamW: adamW,
   CachedAttention: cachedAttention,
   RmsNorm: rmsNorm,
   RmsNormGrad: rmsNormGrad,
@@ -51,13 +45,10 @@ const OWN: Readonly<Record<OwnKernel, unknown>> = {
   ScoredLogprobsGrad: scoredLogprobsGrad,
   SelfAttention: selfAttention,
   SelfAttentionGrad: selfAttentionGrad,
-  SwiGlu: swiGlu,
-  SwiGluGrad: swiGluGrad,
 };
 
 /** Where ours does not take the arguments, the stock kernel does. */
 const LIMITS: Readonly<Record<string, unknown>> = {
-  Exp: ({ inputs }: { readonly inputs: { readonly x: TensorInfo } }) => inputs.x.dtype === 'float32',
   Mean: reducible,
   Sum: reducible,
 };
