@@ -221,8 +221,9 @@ export class RolloutPool implements RolloutEngine {
   }
 
   async #end(): Promise<void> {
-    // A thread that ends takes its host along; ended by hand, nothing is left for the system to clear away.
-    if (this.#ownsHosts) await this.#all({ kind: 'close' });
+    // A thread that ends takes its host or its isolates along; ended by hand, nothing is left for the system to clear away. Where
+    // a worker never came up there is nothing to end.
+    await this.#all({ kind: 'close' }).catch(() => undefined);
     await this.#threads.destroy();
   }
 

@@ -14,7 +14,9 @@ export default async function work(task: WorkerTask): Promise<WorkerAnswer> {
   const loaded = await runner;
   switch (task.kind) {
     case 'load':
+      return { episodes: [] };
     case 'close':
+      await loaded.close();
       return { episodes: [] };
     case 'act': {
       const requests = readRequests(task.requests);

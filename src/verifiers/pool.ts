@@ -69,8 +69,12 @@ export class VerifierPool implements VerifierEngine {
   }
 
   async close(): Promise<void> {
-    // One worker, so this reaches it; a pool that never came up has none to reach.
-    if (this.#ownsHost && !this.#broken.signal.aborted) await this.#pool.run('close').catch(() => {});
+    // A thread that ends takes its host or its isolates along; ended by hand, nothing is left for the system to clear away. A pool
+    // that never came up has nothing to end.
+    if (!this.#broken.signal.aborted) {
+      const { maxThreads } = this.#pool.options;
+      await Promise.all(Array.from({ length: maxThreads }, () => this.#pool.run('close'))).catch(() => {});
+    }
     await this.#pool.destroy();
   }
 

@@ -13,6 +13,10 @@ export interface WorkerSetup {
 const { judge, script } = workerData as WorkerSetup;
 const runner = new VerifierRunner(judge, script);
 
-export default function scoreBatch(inputs: readonly ShownInput[]): readonly Score[] {
+export default function work(inputs: readonly ShownInput[] | 'close'): readonly Score[] {
+  if (inputs === 'close') {
+    runner.dispose();
+    return [];
+  }
   return inputs.map((input) => runner.score(input));
 }
