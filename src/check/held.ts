@@ -5,6 +5,8 @@ import { type CheckResult, failed, passed, short } from './result.ts';
 import type { Trial } from './trial.ts';
 
 const NAME = 'held';
+/** Tasks that are given a canary to hold. */
+const MARKED = 8;
 const CANARY = 'isogym-canary-7f3a9c';
 
 /**
@@ -18,7 +20,7 @@ export async function checkHeld(trial: Trial, hasGrammar: boolean): Promise<Chec
   const scripts = Object.keys(environment.scripts).map((script) => ({ kind: 'scripted', script }) as const);
   let episodes = 0;
   let observed = 0;
-  for (const task of tasks) {
+  for (const task of tasks.slice(0, MARKED)) {
     const marked: Task = { ...task, held: { answer: CANARY, more: [CANARY] } };
     for (const policy of [...(hasGrammar ? [{ kind: 'uniform' } as const] : []), ...scripts]) {
       const episode = await trial.episode(host, marked, policy);

@@ -113,7 +113,7 @@ async function checksOf(trial: Trial, options: unknown, bench: Bench | undefined
     checkClose(trial, played, reset.status === 'failed'),
     await checkScripts(trial, grammar),
     await checkTabular(trial),
-    await checkLimits(trial),
+    checkLimits(trial, oracle),
     await checkOracle(trial, oracle, bench),
     await checkVerifier(trial, oracle, bench),
     await checkHeld(trial, grammar !== undefined),
