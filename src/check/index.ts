@@ -8,6 +8,7 @@ import { IsogymError } from '../records/errors.ts';
 import { importVerifier } from '../verifiers/load.ts';
 import { VerifierPool } from '../verifiers/pool.ts';
 import { checkLimits, checkOtherSeed, checkSameSeed, checkScripts, checkTabular } from './episodes.ts';
+import { checkFork } from './forks.ts';
 import { checkHeld } from './held.ts';
 import { type Bench, checkOracle, checkVerifier } from './judgement.ts';
 import { type CheckResult, failed, short } from './result.ts';
@@ -111,6 +112,8 @@ async function checksOf(trial: Trial, options: unknown, bench: Bench | undefined
     checkOtherSeed(trial, options, played),
     reset,
     checkClose(trial, played, reset.status === 'failed'),
+    // Where a reset leaks, every fork differs for that reason.
+    ...(reset.status === 'failed' ? [] : [checkFork(trial, callsOf(0))]),
     await checkScripts(trial, grammar),
     await checkTabular(trial),
     checkLimits(trial, oracle),

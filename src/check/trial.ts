@@ -5,7 +5,7 @@ import { runEpisode } from '../env/episode.ts';
 import { Inside } from '../env/inside.ts';
 import { ToolRegistry } from '../env/registry.ts';
 import type { InsideSpec, RolloutRequest } from '../env/rollouts.ts';
-import { WorldFailure, WorldHost, type WorldSession } from '../env/sandbox/world-host.ts';
+import { type ForkableWorld, WorldFailure, WorldHost, type WorldSession } from '../env/sandbox/world-host.ts';
 import { failedEpisode } from '../env/transcript.ts';
 import { messageOf } from '../records/errors.ts';
 import type { JsonObject } from '../records/json.ts';
@@ -48,7 +48,7 @@ export class Trial {
   }
 
   /** @throws WorldFailure */
-  open(host: WorldHost, task: Task, seed = this.seed): WorldSession {
+  open(host: WorldHost, task: Task, seed = this.seed): ForkableWorld {
     return host.open(JSON.stringify(task.public), deriveSeed(seed, task.id, 'world'));
   }
 

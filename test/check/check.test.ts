@@ -48,6 +48,7 @@ describe('what is sound passes', () => {
       'passed other seed',
       'passed reset',
       'passed close',
+      'passed fork',
       'passed scripts',
       'passed tabular',
       'passed limits',
@@ -149,6 +150,24 @@ describe('what is broken fails the check that is about it', () => {
           `reset: 'state', ${world(create('return { tools: { peek: ({ offset }) => n++ > 3 ? "9999" : peek(secret, offset) } }', 'let n = 0;'))}`,
         ),
       /at level state task small-\d+, call \d \(peek\): "9999", fresh "\d+"/,
+    ],
+    [
+      'a snapshot that forgets',
+      ['fork'],
+      () =>
+        broken(
+          world(
+            create(
+              `let last = 0;
+              return {
+                snapshot: () => secret,
+                restore: () => {},
+                tools: { peek: ({ offset }) => { last += offset; return offset === 0 ? secret : peek(secret, last % 10); } },
+              };`,
+            ),
+          ),
+        ),
+      /forked after \d+ calls: call \d+ \(peek\) gives "\d+", without the fork "\d+"/,
     ],
     [
       'a script with chance of its own',
