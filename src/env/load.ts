@@ -19,6 +19,7 @@ export async function importEnvironment(url: string): Promise<Environment> {
     throw new IsogymError('ENVIRONMENT_BROKEN', `${url} cannot be imported: ${messageOf(cause)}`, {
       cause,
       exitCode: 2,
+      ...importHint(cause),
     });
   }
   const found = module.default;
@@ -33,4 +34,10 @@ export async function importEnvironment(url: string): Promise<Environment> {
   const problems = environmentProblems(found);
   if (problems.length > 0) throw refuse(`an object with these problems: ${problems.join('; ')}`);
   return found as Environment;
+}
+
+/** What to do about a module that Node cannot take as it stands. */
+function importHint(cause: unknown): { readonly hint?: string } {
+  const typescript = (cause as { readonly code?: unknown } | null)?.code === 'ERR_UNKNOWN_FILE_EXTENSION';
+  return typescript ? { hint: `Node runs TypeScript as it stands from 22.18 on; this is ${process.version}.` } : {};
 }
