@@ -191,6 +191,16 @@ describe('what is broken fails the check that is about it', () => {
       /the grammar does not admit "{\\"final\\":\\"nothing\\"}"/,
     ],
     [
+      'tools that do not suit the format',
+      ['declaration'],
+      () =>
+        broken(
+          `format: 'compact', tools: [{ ...tool, parameters: tool.parameters.extend({ more: z.string() }).strict() }]`,
+          `import { z } from '${ZOD}';`,
+        ),
+      /the compact format wants exactly one parameter for each tool, found offset, more in peek/,
+    ],
+    [
       'a schema without a grammar',
       ['grammar'],
       () => broken('tools: [{ ...tool, parameters: tool.parameters.refine(() => true) }]'),
