@@ -9,7 +9,8 @@ const CALL = {
 
 /** Runs one call in a new process, and checks what it gave. @throws NO_INTERPRETER where there is none */
 export function interpreterProcess(name: keyof typeof CALL): () => void {
-  const [file, args] = CALL[name];
+  const [command, args] = CALL[name];
+  const file = name === 'python' ? itself(command) : command;
   const call = () => {
     const { status, stdout, error } = spawnSync(file, [...args, '[1,2,3]'], { encoding: 'utf8', timeout: 20_000 });
     if (error !== undefined)
@@ -23,4 +24,13 @@ export function interpreterProcess(name: keyof typeof CALL): () => void {
   };
   call();
   return call;
+}
+
+/** The interpreter behind a name on the path, which may be a script that looks for it. */
+function itself(command: string): string {
+  const { stdout } = spawnSync(command, ['-c', 'import sys; print(sys.executable)'], {
+    encoding: 'utf8',
+    timeout: 20_000,
+  });
+  return stdout?.trim() || command;
 }
