@@ -23,6 +23,7 @@ import type { KnownBounds } from './untrusted.ts';
 const STOPS = Object.keys(STOP_RULES) as readonly StopReason[];
 const FAILURES: readonly SandboxFailure[] = ['out-of-memory', 'hang', 'untrusted', 'died'];
 const STATES: readonly CallState[] = ['issued', 'running', 'ok', 'error', 'crashed', 'timeout', 'skipped'];
+const COURSES = new Map<number, readonly CallState[]>();
 const HEADER = 16;
 const HASH = 64;
 /** In place of a length: there is no such text. */
@@ -228,9 +229,7 @@ class Reader {
   }
 
   #record(callId: string, tool: string): CallRecord {
-    const states: CallState[] = [];
-    for (let left = this.#next(0, 10, 'states'); left > 0; left--)
-      states.push(this.#oneOf(STATES, 'a state of a call'));
+    const states = this.#states();
     const attempts = this.#next(0, 2, 'attempts');
     const observation = this.#some();
     const error = this.#maybe();
@@ -244,6 +243,19 @@ class Reader {
       ...(error === undefined ? {} : { error }),
       ...(times === ABSENT ? {} : { retried: Array.from({ length: times }, () => this.#some()) }),
     };
+  }
+
+  /** The few courses that a call can take are kept once. */
+  #states(): readonly CallState[] {
+    const count = this.#next(0, 10, 'states');
+    let course = 1;
+    for (let i = 0; i < count; i++) course = course * 8 + this.#next(0, STATES.length - 1, 'a state of a call');
+    const known = COURSES.get(course);
+    if (known !== undefined) return known;
+    const states: CallState[] = [];
+    for (let rest = course; rest > 1; rest = Math.floor(rest / 8)) states.unshift(STATES[rest % 8] as CallState);
+    if (COURSES.size < 100) COURSES.set(course, Object.freeze(states));
+    return states;
   }
 
   #some(): string {
