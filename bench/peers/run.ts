@@ -91,31 +91,34 @@ const loadBefore = loadavg()[0];
 const rounds: Rates[] = [];
 for (let i = 0; i < Number(values.rounds); i++) {
   rounds.push(round());
-  console.error(`round ${i + 1} of ${values.rounds}, load ${loadavg()[0]?.toFixed(1)}`);
+  // After each round, so that one that is broken off leaves what it has.
+  const report = reportOf(rounds);
+  writeFileSync(new URL('../results/rollouts.json', import.meta.url), `${JSON.stringify(report, null, 2)}\n`);
+  console.log(JSON.stringify({ rounds: rounds.length, load: report.load, ratios: report.ratios }, null, 2));
 }
-const names = Object.keys(rounds[0] ?? {});
-const results = names.map((name) => ({
-  name,
-  tenStepEpisodesPerSecond: median(rounds.map((r) => r[name]?.ten ?? Number.NaN)),
-  fourStepEpisodesPerSecond: median(rounds.map((r) => r[name]?.four ?? Number.NaN)),
-  rounds: rounds.map((r) => r[name]),
-}));
-const over = (a: string, b: string) =>
-  names.includes(a) && names.includes(b)
-    ? median(rounds.map((r) => (r[a]?.ten ?? Number.NaN) / (r[b]?.ten ?? Number.NaN)))
-    : null;
-const one = 'isogym, process, 1 worker';
-const two = 'isogym, process, 2 workers';
-const ratios = {
-  'one worker over plain Node, one process': over(one, 'plain Node, 1 process'),
-  'two workers over plain Node, two processes': over(two, 'plain Node, 2 processes'),
-  'two workers over one, process': over(two, one),
-  'two workers over one, thread': over('isogym, thread, 2 workers', 'isogym, thread, 1 worker'),
-  'process over thread, two workers': over(two, 'isogym, thread, 2 workers'),
-  'two workers over Gymnasium async, 8': over(two, 'Gymnasium async, 8 environments'),
-  'two workers over Gymnasium sync, 8': over(two, 'Gymnasium sync, 8 environments'),
-  'two workers over verifiers': over(two, 'verifiers ToolEnv, concurrency 16'),
-};
-const report = { machine: examine(), load: { before: loadBefore, after: loadavg()[0] }, ratios, results };
-writeFileSync(new URL('../results/rollouts.json', import.meta.url), `${JSON.stringify(report, null, 2)}\n`);
-console.log(JSON.stringify({ ratios, load: report.load }, null, 2));
+
+function reportOf(all: readonly Rates[]) {
+  const names = Object.keys(all[0] ?? {});
+  const ten = (from: Rates, name: string) => from[name]?.ten ?? Number.NaN;
+  const over = (a: string, b: string) =>
+    names.includes(a) && names.includes(b) ? median(all.map((one) => ten(one, a) / ten(one, b))) : null;
+  const one = 'isogym, process, 1 worker';
+  const two = 'isogym, process, 2 workers';
+  const ratios = {
+    'one worker over plain Node, one process': over(one, 'plain Node, 1 process'),
+    'two workers over plain Node, two processes': over(two, 'plain Node, 2 processes'),
+    'two workers over one, process': over(two, one),
+    'two workers over one, thread': over('isogym, thread, 2 workers', 'isogym, thread, 1 worker'),
+    'process over thread, two workers': over(two, 'isogym, thread, 2 workers'),
+    'two workers over Gymnasium async, 8': over(two, 'Gymnasium async, 8 environments'),
+    'two workers over Gymnasium sync, 8': over(two, 'Gymnasium sync, 8 environments'),
+    'two workers over verifiers': over(two, 'verifiers ToolEnv, concurrency 16'),
+  };
+  const results = names.map((name) => ({
+    name,
+    tenStepEpisodesPerSecond: median(all.map((r) => ten(r, name))),
+    fourStepEpisodesPerSecond: median(all.map((r) => r[name]?.four ?? Number.NaN)),
+    rounds: all.map((r) => r[name]),
+  }));
+  return { machine: examine(), load: { before: loadBefore, after: loadavg()[0] }, ratios, results };
+}
