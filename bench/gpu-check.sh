@@ -2,7 +2,8 @@
 # All that only a GPU can show, in under ten minutes, on a box with an NVIDIA driver, g++, pip and this repository after `npm ci`:
 # the device, the conformance suite, replay against eager, figures at the bench sizes with utilisation, toy-lookup to its threshold.
 # Writes into bench/results/gpu-check/ and a folder of its own; nothing system-wide, and no setting of the GPU is touched.
-# WHEELS=DIR takes the wheels from a folder. SETUP=0 uses what is set up already. The last line is `N passed, N failed`.
+# WHEELS=DIR takes the wheels from a folder. SETUP=0 uses what is set up already. BACKEND=native tries the script
+# itself without a GPU. The last line is `N passed, N failed`.
 set -u
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source .ci/checks.sh
@@ -11,10 +12,14 @@ out=bench/results/gpu-check
 mkdir -p "$out"
 : "${BACKEND:=cuda}" "${SIZES:=0.4,6,30}"
 
-# Each part has a time of its own, so that one which hangs takes nothing from the others.
+# At most so many seconds for the next part, and never more than are left of ten minutes: one which hangs takes little from the others.
+within() {
+  local left=$((580 - SECONDS))
+  echo $((left < 1 ? 1 : left < $1 ? left : $1))
+}
 if [ "${SETUP:-1}" = 1 ]; then
   export ISOGYM_HOME="$scratch/isogym"
-  step 'isogym setup cuda' timeout 300 npx --no-install isogym setup cuda --yes ${WHEELS:+--wheels "$WHEELS"}
+  step "isogym setup $BACKEND" timeout "$(within 300)" npx --no-install isogym setup "$BACKEND" --yes ${WHEELS:+--wheels "$WHEELS"}
 fi
 npx --no-install isogym doctor --json >"$out/doctor.json"
 step "auto takes $BACKEND" node -e '
@@ -26,7 +31,7 @@ step "auto takes $BACKEND" node -e '
 
 export ISOGYM_TEST_BACKEND="$BACKEND"
 # Without TF32, which keeps ten bits: the tolerances are those of float32.
-tests 'conformance, and replay against eager' env NVIDIA_TF32_OVERRIDE=0 timeout 200 vitest run \
+tests 'conformance, and replay against eager' env NVIDIA_TF32_OVERRIDE=0 timeout "$(within 150)" vitest run \
   test/policy/backends/native-conformance.test.ts test/policy/replay test/policy/generate/replayed.test.ts test/train/replayed-steps.test.ts
 
 # Utilisation is sampled while the bench runs; 0 % in most lines means that the GPU waits.
@@ -34,12 +39,14 @@ if command -v nvidia-smi >/dev/null; then
   nvidia-smi --query-gpu=utilization.gpu,memory.used,power.draw --format=csv,noheader,nounits -l 1 >"$out/utilisation.csv" &
   sampler=$!
 fi
-bench_all() { timeout 150 npx --no-install isogym bench train --json --backend "$BACKEND" --size "$SIZES" --seconds 2 --decode 16,64,256 >"$out/bench.json"; }
+bench_all() { timeout "$(within 120)" npx --no-install isogym bench train --json --backend "$BACKEND" --size "$SIZES" --seconds 2 --decode 16,64,256 >"$out/bench.json"; }
 step 'bench train' bench_all
 if [ -n "${sampler:-}" ]; then kill "$sampler"; fi
+# Tokens/s, beside what the GPU should give on paper (docs/backends.md).
+step 'the model on paper beside it' bash -c 'set -o pipefail; node bench/gpu-model.ts "$1/bench.json" | tee "$1/on-paper.txt"' _ "$out"
 
 learns() {
-  timeout 180 npx --no-install isogym train --config toy-lookup.yaml --json backend="$BACKEND" "runs.dir=$scratch/runs" >"$out/toy-lookup.json" &&
+  timeout "$(within 180)" npx --no-install isogym train --config toy-lookup.yaml --json backend="$BACKEND" "runs.dir=$scratch/runs" >"$out/toy-lookup.json" &&
     node -e '
       const { policies, wallSeconds } = JSON.parse(fs.readFileSync(process.argv[1], "utf8"));
       const { mean } = policies.find(({ name }) => name === "trained").success;

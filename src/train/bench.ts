@@ -32,6 +32,10 @@ export interface BenchResult {
   readonly length: number;
   /** Median of forward, backward, clipping and AdamW, packing and reading included [ms]. */
   readonly trainStepMs: number;
+  /** Of the training step's tokens: rows and their length are padded to a multiple of 8, replayed to a bucket as well. */
+  readonly paddingShare: number;
+  /** Of a training step: eagerly the kernels that tfjs calls, replayed the nodes of the recorded graphs before TensorFlow prunes them. */
+  readonly operationsPerStep: number;
   /** A prompt of `PROMPT` tokens and `NEW` sampled ones, over `NEW` [ms]. */
   readonly decode: readonly { readonly rows: number; readonly msPerToken: number }[];
   readonly tensorsLeaked: number;
@@ -75,6 +79,11 @@ export async function benchTrain(options: BenchOptions): Promise<BenchResult> {
     epochs: 1,
   };
   const trainStepMs = await median(() => steps.update(update), options);
+  let paddingShare = Number.NaN;
+  const kernels = await kernelsOf(async () => {
+    ({ paddingShare } = await steps.update(update));
+  });
+  const operationsPerStep = steps instanceof ReplayedSteps ? steps.operations : kernels;
   steps.dispose();
 
   const onBackend = onDevice(weights);
@@ -93,6 +102,8 @@ export async function benchTrain(options: BenchOptions): Promise<BenchResult> {
     rows,
     length,
     trainStepMs,
+    paddingShare,
+    operationsPerStep,
     decode,
     tensorsLeaked: tf.memory().numTensors - tensors,
     memoryMiB: Math.round(options.residentMiB()),
@@ -127,6 +138,24 @@ async function generateOnce(
   }));
   await policy.generate(requests);
   policy.release(requests.map(({ episodeId }) => episodeId));
+}
+
+/** How many of tfjs's kernels `work` calls. */
+async function kernelsOf(work: () => Promise<void>): Promise<number> {
+  const engine = tf.engine() as unknown as { runKernelFunc(call: { readonly kernelName?: string }): unknown };
+  const { runKernelFunc } = engine;
+  let kernels = 0;
+  engine.runKernelFunc = (call) => {
+    if (call.kernelName !== undefined) kernels++;
+    return runKernelFunc.call(engine, call);
+  };
+  try {
+    await work();
+  } finally {
+    // An own property hid the prototype's.
+    delete (engine as { runKernelFunc?: unknown }).runKernelFunc;
+  }
+  return kernels;
 }
 
 async function median(pass: (n: number) => Promise<unknown>, { now, budgetMs }: BenchOptions): Promise<number> {

@@ -74,6 +74,11 @@ export class ReplayedSteps implements Steps {
     return this.#session.recordings;
   }
 
+  /** Of all that was recorded so far. */
+  get operations(): number {
+    return this.#session.operations;
+  }
+
   get weights(): NamedTensors {
     this.#weights ??= this.#keptRead(W);
     return this.#weights;

@@ -48,6 +48,8 @@ interface Known {
   readonly feeds: readonly string[];
   readonly outputs: readonly string[];
   readonly endings: readonly string[];
+  /** Nodes of its graph. */
+  readonly operations: number;
 }
 
 const FLOAT = 1;
@@ -84,6 +86,11 @@ export class Session {
   /** How many functions were recorded. */
   get recordings(): number {
     return this.#functions.size;
+  }
+
+  /** Nodes of all functions' graphs, before TensorFlow prunes them. */
+  get operations(): number {
+    return [...this.#functions.values()].reduce((sum, { operations }) => sum + operations, 0);
   }
 
   has(name: string): boolean {
@@ -143,6 +150,7 @@ export class Session {
   }
 
   #record(name: string, feeds: NamedTensors, step: (scope: Scope) => Recorded, anyRows: boolean): void {
+    const before = this.#graph.nodes.length;
     const prefix = `f${this.#functions.size}`;
     const recorder = new Recorder(this.#graph, prefix);
     tf.tidy(() => {
@@ -180,8 +188,13 @@ export class Session {
           recorder.node('Identity', inputs, { T: recorder.typeOf(tensor) }, `out/${output}/${ending}`);
         }
       }
-      const known = { prefix, feeds: Object.keys(feeds), outputs: Object.keys(outputs), endings: Object.keys(endings) };
-      this.#functions.set(name, known);
+      this.#functions.set(name, {
+        prefix,
+        feeds: Object.keys(feeds),
+        outputs: Object.keys(outputs),
+        endings: Object.keys(endings),
+        operations: this.#graph.nodes.length - before,
+      });
     });
   }
 
