@@ -91,6 +91,10 @@ function canonical(value: Json): string {
   if (typeof value !== 'object' || value === null) return JSON.stringify(value);
   if (Array.isArray(value)) return `[${value.map(canonical).join(',')}]`;
   const object = value as { readonly [key: string]: Json };
-  const members = Object.keys(object).sort();
+  const members = Object.keys(object);
+  // Nearly all arguments are of one text or number: the engine writes these as they are to be written.
+  const [only] = members;
+  if (members.length === 1 && typeof object[only as string] !== 'object') return JSON.stringify(object);
+  members.sort();
   return `{${members.map((key) => `${JSON.stringify(key)}:${canonical(object[key] as Json)}`).join(',')}}`;
 }
