@@ -20,6 +20,8 @@ interface Waiting {
   readonly reject: (error: unknown) => void;
 }
 
+const SUSPENDED: Halt = { halt: 'suspended', detail: 'the iteration was over' };
+
 /** The share of a batch's rows that have left when others join: joining costs a step of its own and a copy of the caches. */
 const ROOM = 1 / 4;
 
@@ -48,6 +50,12 @@ export class Batcher {
   readonly #full = new Set<string>();
   /** Ended. */
   readonly #over = new Set<string>();
+  /** Those of each group that have not ended. */
+  readonly #left = new Map<string, number>();
+  /** A group has ended whole. */
+  #complete = false;
+  /** Nobody joins any more. */
+  #closed = false;
   readonly #tally: BatchTally;
   /** Rows in the batch when it was last joined. */
   #rows = 0;
@@ -61,6 +69,7 @@ export class Batcher {
     this.#members = new Map(members.map(({ id, group }, order) => [id, { id, group, order }]));
     this.#begin = new Map(members.map(({ id }) => [id, Promise.withResolvers<void>()]));
     this.#queue = members.map(({ id }) => id);
+    for (const { group } of members) this.#left.set(group, (this.#left.get(group) ?? 0) + 1);
     this.#tally = new BatchTally(schedule, members.length);
     if (this.#members.size < members.length) {
       const twice = members.find(({ id }, i) => this.#members.get(id)?.order !== i)?.id;
@@ -79,7 +88,7 @@ export class Batcher {
 
   /** Waits for the tick that finishes the answer. Rejects where the policy fails. */
   ask(request: TokenRequest): Promise<TokenAnswer> {
-    const halt = this.#halts.get(request.episodeId);
+    const halt = this.#halts.get(request.episodeId) ?? (this.#closed ? SUSPENDED : undefined);
     if (halt !== undefined) return Promise.resolve(halt);
     return new Promise((resolve, reject) => {
       this.#asked.set(request.episodeId, { request, resolve, reject });
@@ -89,8 +98,13 @@ export class Batcher {
 
   /** The episode asks no more. What it still waits for, because its worker died, is never answered. */
   end(episodeId: string, usable: boolean): void {
-    this.#change.resolve();
+    if (this.#over.has(episodeId)) return;
     this.#over.add(episodeId);
+    this.#change.resolve();
+    const group = this.#members.get(episodeId)?.group ?? '';
+    const left = (this.#left.get(group) ?? 0) - 1;
+    this.#left.set(group, left);
+    this.#complete ||= left === 0 && !this.#closed;
     if (!this.#live.delete(episodeId)) {
       this.#queue = this.#queue.filter((id) => id !== episodeId);
       return;
@@ -98,7 +112,6 @@ export class Batcher {
     this.#asked.delete(episodeId);
     this.#writing.delete(episodeId);
     this.#ended.push(episodeId);
-    const group = this.#members.get(episodeId)?.group ?? '';
     if (!usable) return;
     const finished = (this.#finished.get(group) ?? 0) + 1;
     this.#finished.set(group, finished);
@@ -134,7 +147,7 @@ export class Batcher {
     for (;;) {
       this.#beginNext();
       if (this.#asked.size + this.#writing.size === this.#live.size) {
-        if (!this.#haltStragglers()) return;
+        if (!this.#haltStragglers() && !this.#close()) return;
         continue;
       }
       await this.#change.promise;
@@ -146,6 +159,7 @@ export class Batcher {
   async #someone(): Promise<void> {
     for (;;) {
       this.#haltStragglers();
+      this.#close();
       this.#beginNext();
       if (this.#asked.size + this.#writing.size > 0 || this.#live.size === 0) return;
       await this.#change.promise;
@@ -198,6 +212,16 @@ export class Batcher {
     }
     this.#full.clear();
     return stragglers.length > 0;
+  }
+
+  /** Where the budget is spent: who waits to join is suspended, and so is who asks later. Whether anybody was. */
+  #close(): boolean {
+    const { budget } = this.#schedule;
+    if (this.#closed || budget === undefined || !this.#complete || this.#tally.ticks < budget) return false;
+    this.#closed = true;
+    const waiting = [...this.#asked.keys()];
+    for (const id of waiting) this.#halt(id, SUSPENDED);
+    return waiting.length > 0;
   }
 
   #haltTheLate(): void {

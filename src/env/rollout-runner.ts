@@ -1,7 +1,7 @@
 /** @module Rollouts in the calling thread: the engine inside each worker, and one of its own. */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Policy } from '../policy/policy.ts';
-import { forkedPolicy } from '../policy/recorded.ts';
+import { continuedPolicy, forkedPolicy } from '../policy/recorded.ts';
 import { replyInTokens } from '../policy/reply.ts';
 import type { TokenRequest } from '../policy/token-policy.ts';
 import { messageOf } from '../records/errors.ts';
@@ -165,7 +165,7 @@ export class RolloutRunner implements RolloutEngine {
       const { environment, format, tokenizer } = this.#inside;
       const stop = signal === undefined ? {} : { signal };
       const { fork } = request;
-      const acting = fork === undefined ? policy : forkedPolicy(policy, fork.parent, fork.step);
+      const acting = fork === undefined ? policy : actingIn(fork, policy);
       const episode = await runEpisode({ request, environment, format, world, policy: acting, tokenizer, ...stop });
       const strayed = fork && strayedFrom(fork, episode);
       if (strayed === undefined) return episode;
@@ -183,7 +183,9 @@ export class RolloutRunner implements RolloutEngine {
 
   #askingPolicy(request: RolloutRequest, { name, version, ask }: Asking): Policy {
     const { tokenizer, format } = this.#inside;
-    const seed = deriveSeed(request.seed, 'policy');
+    // One that goes on draws from where it stands, not again what it has drawn.
+    const drawn = request.fork?.goesOn === true && request.fork.step > 0 ? [request.fork.step] : [];
+    const seed = deriveSeed(request.seed, 'policy', ...drawn);
     return {
       name,
       version,
@@ -197,13 +199,17 @@ export class RolloutRunner implements RolloutEngine {
   }
 }
 
+function actingIn({ parent, step, goesOn }: Fork, policy: Policy): Policy {
+  return goesOn === true ? continuedPolicy(policy, parent) : forkedPolicy(policy, parent, step);
+}
+
 /** Why a fork is none: its world did not come to what its parent's had come to. */
 function strayedFrom({ parent, step }: Fork, { steps }: Episode): string | undefined {
   const told = ({ calls }: Step) => JSON.stringify(calls);
   for (let i = 0; i < Math.min(step, steps.length); i++) {
     const [was, is] = [parent.steps[i], steps[i]];
     if (was === undefined || is === undefined || told(was) === told(is)) continue;
-    return `a fork of ${parent.id} did not come to the same in step ${i + 1}: expected ${told(was)}, found ${told(is)}`;
+    return `what goes on from ${parent.id} did not come to the same in step ${i + 1}: expected ${told(was)}, found ${told(is)}`;
   }
   return undefined;
 }

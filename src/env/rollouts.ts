@@ -15,6 +15,8 @@ export interface Fork {
   readonly parent: Episode;
   /** How many of its actions are taken again, in a world of its seed, before the policy is asked for the next one. */
   readonly step: number;
+  /** True: it is the parent itself that goes on, its actions its own as they were sampled, and no other episode. */
+  readonly goesOn?: boolean;
 }
 
 export interface RolloutRequest {
@@ -36,7 +38,8 @@ export function worldSeed(episode: Pick<Episode, 'seed' | 'forkedFrom'>): string
 
 /** What the record of a fork says of its parent. */
 export function forkedFrom({ fork }: Pick<RolloutRequest, 'fork'>): Episode['forkedFrom'] {
-  return fork && { episode: fork.parent.id, step: fork.step, seed: worldSeed(fork.parent) };
+  if (fork === undefined || fork.goesOn === true) return undefined;
+  return { episode: fork.parent.id, step: fork.step, seed: worldSeed(fork.parent) };
 }
 
 /**

@@ -2,7 +2,7 @@
 import type { StopReason } from '../records/stop-reason.ts';
 
 /** Why the batcher ends an episode. */
-export type HaltReason = Extract<StopReason, 'deadline' | 'late' | 'straggler'>;
+export type HaltReason = Extract<StopReason, 'deadline' | 'late' | 'straggler' | 'suspended'>;
 
 /** In place of tokens: the episode is over. */
 export interface Halt {
@@ -17,6 +17,8 @@ export interface Schedule {
   readonly deadline?: number;
   /** Usable episodes of a group after which its others are stopped. Absent: all are waited for. */
   readonly enough?: number;
+  /** Ticks after which nobody joins any more, once a group is complete: who still lives is suspended after the action that it writes. */
+  readonly budget?: number;
   /** Lets join who is ready, whatever the others owe: full batches, and results that depend on who was faster. */
   readonly throughput?: {
     /** Time that an episode may live for [ms]; needs `now`. */

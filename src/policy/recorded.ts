@@ -55,6 +55,31 @@ export function forkedPolicy(policy: Policy, parent: Episode, step: number): Pol
   };
 }
 
+/**
+ * The actions of an episode that was suspended, as they were sampled, then the policy's own. What was sampled keeps its logprobs
+ * and the version that sampled it; the policy is given all of it as context when it is first asked.
+ */
+export function continuedPolicy(policy: Policy, suspended: Episode): Policy {
+  const { length } = suspended.steps;
+  let { version } = policy;
+  return {
+    ...policy,
+    /** That of the action given last: the loop reads it with each. */
+    get version() {
+      return version;
+    },
+    request(context, signal) {
+      const at = context.steps.length;
+      version = policy.version;
+      if (at > length) return policy.request(context, signal);
+      if (at === length) return policy.request({ ...context, newFrom: 0 }, signal);
+      const { reply, version: of } = recordedReply(suspended, at);
+      version = of;
+      return { ...reply, observed: [] };
+    },
+  };
+}
+
 /** After how many of its steps an episode can be gone on: not after a final answer, an action that was cut off, or a crash. */
 export function stepsToGoOnAfter(episode: Episode): number {
   const end = episode.steps.findIndex(

@@ -57,6 +57,14 @@ export const STOP_RULES = {
     outside: true,
     meaning: 'Enough of its group had finished before it (`rollouts.extra`).',
   },
+  suspended: {
+    ends: 'truncated',
+    usable: false,
+    scored: false,
+    outside: true,
+    meaning:
+      'The iteration was over before it (`rollouts.budget`): it goes on in a later one, and only what comes of it then is recorded.',
+  },
   cancelled: { ends: 'failed', usable: false, scored: false, outside: true, meaning: 'The run was interrupted.' },
   'policy-failure': {
     ends: 'failed',

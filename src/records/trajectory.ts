@@ -95,6 +95,8 @@ export interface Score {
 
 /** A judged episode: one line of `trajectories.jsonl`. */
 export interface Trajectory extends Episode {
+  /** The iteration that learnt from it, where that is a later one than it was begun in: it was carried over. */
+  readonly learntIn?: number;
   readonly terminated: boolean;
   readonly truncated: boolean;
   /** Drives the baseline, the loss and the denominator alike. */

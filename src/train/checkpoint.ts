@@ -4,6 +4,7 @@ import type { Weights } from '../policy/model.ts';
 import { readSafetensors, writeSafetensors } from '../policy/safetensors.ts';
 import { IsogymError, inputError, messageOf } from '../records/errors.ts';
 import type { WeightFiles } from './agent.ts';
+import type { Carried } from './groups.ts';
 import type { LearnerSnapshot } from './learner.ts';
 
 export const CHECKPOINT_FORMAT = 'isogym.checkpoint/1';
@@ -24,19 +25,28 @@ const stateSchema = z.strictObject({
   updates: z.record(z.string(), z.int().min(0)),
 });
 
+const episode = z.looseObject({ id: z.string(), group: z.string(), taskId: z.string(), hash: z.string() });
+const carriedSchema = z.strictObject({
+  drawn: z.int().min(0),
+  suspended: z.array(episode),
+  ended: z.array(episode),
+});
+
 const WEIGHTS = 'model.safetensors';
 const OPTIMIZER = 'optimizer.safetensors';
 const REFERENCE = 'reference.safetensors';
+const CARRIED = 'carried.json';
 const STATE = 'state.json';
 
 export type Files = Readonly<Record<string, string | Uint8Array>>;
 
-/** Generators and the task cursor are not in it: both follow from the seed and the position. */
+/** Generators and the task cursor are not in it: both follow from the seed and the position, and where groups are carried over from `carried`. */
 export function encodeCheckpoint(
   snapshot: LearnerSnapshot,
   position: Position,
   config: string,
   files: WeightFiles,
+  carried?: Carried,
 ): Files {
   const state = {
     format: CHECKPOINT_FORMAT,
@@ -50,6 +60,7 @@ export function encodeCheckpoint(
     [WEIGHTS]: writeSafetensors(files.outward(snapshot.weights), { format: 'pt' }),
     [OPTIMIZER]: writeSafetensors({ ...prefixed('m.', snapshot.m), ...prefixed('v.', snapshot.v) }),
     ...(snapshot.reference === null ? {} : { [REFERENCE]: writeSafetensors(files.outward(snapshot.reference)) }),
+    ...(carried === undefined ? {} : { [CARRIED]: `${JSON.stringify(carried)}\n` }),
     [STATE]: `${JSON.stringify(state, null, 2)}\n`,
   };
 }
@@ -71,7 +82,7 @@ export function decodeCheckpoint(
   { path, read }: { readonly path: string; readonly read: (file: string) => Buffer | null },
   config: string,
   files: WeightFiles,
-): { readonly snapshot: LearnerSnapshot; readonly position: Position } {
+): { readonly snapshot: LearnerSnapshot; readonly position: Position; readonly carried?: Carried } {
   const must = (file: string): Buffer => {
     const content = read(file);
     if (content === null) throw new Error(`${file} is missing`);
@@ -99,7 +110,9 @@ export function decodeCheckpoint(
     for (const tensors of [snapshot.m, snapshot.v]) checkAlike(snapshot.weights, tensors);
     const diverged = divergence(snapshot);
     if (diverged !== null) throw new Error(`expected finite numbers, found ${diverged}`);
-    return { snapshot, position: { phase, step } };
+    const carried = read(CARRIED);
+    const left = carried === null ? {} : { carried: readCarried(carried) };
+    return { snapshot, position: { phase, step }, ...left };
   } catch (error) {
     if (error instanceof IsogymError && error.code === 'CHECKPOINT_OTHER_CONFIG') throw error;
     throw new IsogymError('CHECKPOINT_BROKEN', `${path}: the checkpoint cannot be read: ${messageOf(error)}`, {
@@ -107,6 +120,15 @@ export function decodeCheckpoint(
       hint: `Delete ${path}: the run then goes on from the checkpoint before it, where there is one.`,
     });
   }
+}
+
+/** Its records are isogym's own, of this very checkpoint; what is checked is that it is whole. */
+function readCarried(content: Buffer): Carried {
+  const value: unknown = JSON.parse(content.toString());
+  const found = carriedSchema.safeParse(value);
+  // As it was written: the records' bytes depend on the order of their keys.
+  if (found.success) return value as Carried;
+  throw new Error(found.error.issues.map(({ path, message }) => `${CARRIED} ${path.join('.')}: ${message}`).join('; '));
 }
 
 function readState(text: string): z.infer<typeof stateSchema> {

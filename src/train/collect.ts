@@ -39,7 +39,7 @@ export function groupRequests(
   });
 }
 
-/** Runs the requests and judges what came of them, a known-wrong canary with every batch. @throws VERIFIER_COMPROMISED */
+/** Runs the requests and judges what came of them. @throws VERIFIER_COMPROMISED */
 export async function collect(
   rig: Rig,
   requests: readonly RolloutRequest[],
@@ -49,6 +49,15 @@ export async function collect(
 ): Promise<readonly Trajectory[]> {
   const episodes = await rig.rollouts.run(requests, scheduled(policy, rig), signal);
   signal?.throwIfAborted();
+  return judgeAll(rig, episodes, tasks);
+}
+
+/** Judges episodes that have ended, a known-wrong canary with every batch. @throws VERIFIER_COMPROMISED */
+export async function judgeAll(
+  rig: Rig,
+  episodes: readonly Episode[],
+  tasks: readonly Task[],
+): Promise<readonly Trajectory[]> {
   const byId = new Map(tasks.map((task) => [task.id, task]));
   const inputs = episodes.map((episode) => verifierInput(episode, byId.get(episode.taskId) as Task));
   const [first] = inputs;
@@ -72,6 +81,7 @@ export function verifierInput(episode: Episode, task: Task): VerifierInput {
   };
 }
 
-function scheduled(policy: PolicySpec, { schedule }: Rig): PolicySpec {
+/** A token policy with the rig's schedule. */
+export function scheduled(policy: PolicySpec, { schedule }: Rig): PolicySpec {
   return policy.kind === 'tokens' && schedule !== undefined ? { ...policy, schedule } : policy;
 }

@@ -145,6 +145,11 @@ const schedule = z
     deadlineSeconds: rate
       .optional()
       .describe('The same by the clock, in mode `throughput`: such an episode is left out of what is learnt from.'),
+    budget: count
+      .optional()
+      .describe(
+        'Ticks after which an iteration ends, once one group is complete: what is not done goes on in the next one, under the new weights. Absent: every rollout is waited for.',
+      ),
     extra: natural
       .max(MAX_ROLLOUTS)
       .default(0)
@@ -308,7 +313,23 @@ export const configSchema = z
   .check((payload) => {
     const { algorithm: learning, batch, group, policy, rollouts: schedule } = payload.value;
     const { size } = group;
-    const inWorkers = policy.kind === 'tabular' ? (['extra', 'deadline', 'deadlineSeconds'] as const) : [];
+    if (schedule.budget !== undefined && learning.estimator === 'reinforce') {
+      payload.issues.push({
+        code: 'custom',
+        path: ['rollouts', 'budget'],
+        input: schedule.budget,
+        message: `expected it with estimator grpo alone (what was sampled under older weights needs its ratio), found ${schedule.budget}`,
+      });
+    }
+    if (schedule.budget !== undefined && schedule.extra > 0) {
+      payload.issues.push({
+        code: 'custom',
+        path: ['rollouts', 'extra'],
+        input: schedule.extra,
+        message: `expected 0 with a budget (stragglers are carried over and not stopped), found ${schedule.extra}`,
+      });
+    }
+    const inWorkers = policy.kind === 'tabular' ? (['extra', 'budget', 'deadline', 'deadlineSeconds'] as const) : [];
     for (const key of inWorkers.filter((key) => (schedule[key] ?? 0) > 0)) {
       payload.issues.push({
         code: 'custom',

@@ -1,41 +1,97 @@
-/** @module The groups of an iteration: rolled out, stragglers stopped where enough have finished, and what the batch came to in figures. */
-import type { PolicySpec } from '../env/rollouts.ts';
+/** @module The groups of an iteration: begun or carried over, rolled out, and given when they are complete; what the batch came to in figures. */
+import type { PolicySpec, RolloutRequest } from '../env/rollouts.ts';
 import { type BatchFigures, DEFAULT_SCHEDULE } from '../env/schedule.ts';
-import type { Task } from '../records/task.ts';
-import type { Trajectory } from '../records/trajectory.ts';
-import { collect, groupRequests, type Rig } from './collect.ts';
+import { deriveSeed } from '../records/random.ts';
+import { publicPart, type Task } from '../records/task.ts';
+import type { Episode, Trajectory } from '../records/trajectory.ts';
+import { groupRequests, judgeAll, type Rig, scheduled } from './collect.ts';
 import type { Config } from './config.ts';
+import { drawFrom } from './task-set.ts';
+
+/** What one iteration leaves to the next, as plain data: it is part of a checkpoint. */
+export interface Carried {
+  /** Tasks that were drawn so far: where the next draw begins. */
+  readonly drawn: number;
+  /** Episodes in whose midst the iteration ended. */
+  readonly suspended: readonly Episode[];
+  /** Episodes that have ended, of groups that have not. */
+  readonly ended: readonly Trajectory[];
+}
+
+export const NOTHING_CARRIED: Carried = { drawn: 0, suspended: [], ended: [] };
 
 export interface Rolled {
+  /** Of complete groups. */
   readonly trajectories: readonly Trajectory[];
+  readonly carried: Carried;
   /** Null where the policy acts in the workers. */
   readonly batch: BatchFigures | null;
 }
 
 /**
- * `group.size` rollouts of each task, and `rollouts.extra` beyond: as soon as `group.size` of a group are usable and have
- * ended, its others are stopped as stragglers. Who ends in the same moment is kept, so a group may have more than its size.
+ * `batch.groups` groups are in the air: those that were carried over, and new ones. Without `rollouts.budget` all of them end.
+ * With it, who is not done when the ticks are spent is suspended; in the next iteration its actions are taken again in a fresh
+ * world of its seed, as they were sampled, and it goes on under the new weights. So what it comes to follows from its record.
+ *
+ * `rollouts.extra` more of each group are begun; as soon as `group.size` are usable and have ended, the others are stopped as
+ * stragglers. Who ends in the same moment is kept, so a group may have more than its size.
  */
 export async function rollGroups(of: {
   readonly rig: Rig;
-  readonly config: Pick<Config, 'seed' | 'group' | 'rollouts'>;
+  readonly config: Pick<Config, 'seed' | 'batch' | 'group' | 'rollouts'>;
   readonly tasks: readonly Task[];
   readonly iteration: number;
+  readonly carried: Carried;
   readonly policy: PolicySpec;
   readonly signal?: AbortSignal | undefined;
 }): Promise<Rolled> {
-  const { rig, config, tasks, iteration, policy, signal } = of;
+  const { rig, config, tasks, iteration, carried, policy, signal } = of;
+  const seed = String(config.seed);
+  const { extra, budget } = config.rollouts;
   const { size } = config.group;
-  const { extra } = config.rollouts;
-  const requests = groupRequests(tasks, size + extra, String(config.seed), iteration);
+  const inTheAir = groupsOf([...carried.suspended, ...carried.ended]);
+  const count = config.batch.groups - inTheAir.size;
+  const drawn = drawFrom(tasks, deriveSeed(seed, 'task-order'), carried.drawn, count);
+  const requests = [
+    ...carried.suspended.map((episode) => goingOn(episode, tasks)),
+    ...groupRequests(drawn, size + extra, seed, iteration),
+  ];
+
   let batch: BatchFigures | null = null;
   const schedule = {
     ...(rig.schedule ?? DEFAULT_SCHEDULE),
     ...(extra > 0 ? { enough: size } : {}),
+    ...(budget === undefined ? {} : { budget }),
     observe: (figures: BatchFigures) => {
       batch = figures;
     },
   };
-  const trajectories = await collect({ ...rig, schedule }, requests, tasks, policy, signal);
-  return { trajectories, batch };
+  const episodes = await rig.rollouts.run(requests, scheduled(policy, { ...rig, schedule }), signal);
+  signal?.throwIfAborted();
+
+  const suspended = episodes.filter(({ stop }) => stop === 'suspended');
+  const judged = await judgeAll(
+    rig,
+    episodes.filter(({ stop }) => stop !== 'suspended'),
+    tasks,
+  );
+  const ended = [...carried.ended, ...judged];
+  const incomplete = groupsOf(suspended);
+  const trajectories = ended
+    .filter(({ group }) => !incomplete.has(group))
+    .map((t) => (t.iteration === iteration ? t : { ...t, learntIn: iteration }));
+  const still = ended.filter(({ group }) => incomplete.has(group));
+  return { trajectories, carried: { drawn: carried.drawn + count, suspended, ended: still }, batch };
+}
+
+function groupsOf(episodes: readonly Episode[]): ReadonlySet<string> {
+  return new Set(episodes.map(({ group }) => group));
+}
+
+/** The request of an episode that was suspended. */
+function goingOn(parent: Episode, tasks: readonly Task[]): RolloutRequest {
+  const { id, group, iteration, rollout, seed } = parent;
+  const task = publicPart(tasks.find((one) => one.id === parent.taskId) as Task);
+  const fork = { parent, step: parent.steps.length, goesOn: true };
+  return { id, group, task, iteration, rollout, seed, fork };
 }

@@ -1,6 +1,5 @@
 /** @module The learning loop, as it stands in the papers: roll out groups, judge, form advantages, step. */
 import type { BatchFigures } from '../env/schedule.ts';
-import { deriveSeed } from '../records/random.ts';
 import type { Task } from '../records/task.ts';
 import type { Trajectory } from '../records/trajectory.ts';
 import { groupAdvantages } from './advantages.ts';
@@ -8,15 +7,16 @@ import type { Agent } from './agent.ts';
 import { packBatch } from './batch.ts';
 import type { Rig } from './collect.ts';
 import type { Config } from './config.ts';
-import { rollGroups } from './groups.ts';
+import { type Carried, NOTHING_CARRIED, rollGroups } from './groups.ts';
 import type { Learner } from './learner.ts';
 import { type IterationMetrics, iterationMetrics } from './metrics.ts';
 import { learningRate } from './schedule.ts';
-import { drawOfStep } from './task-set.ts';
 
 export interface Iteration {
   readonly iteration: number;
   readonly trajectories: readonly Trajectory[];
+  /** What it leaves to the next one. */
+  readonly carried: Carried;
   /** Null where the policy acts in the workers. */
   readonly batch: BatchFigures | null;
   readonly metrics: IterationMetrics;
@@ -32,6 +32,8 @@ export interface LoopOptions {
   readonly tasks: readonly Task[];
   /** The first iteration to do: iterations before it are in the learner's weights already. */
   readonly from: number;
+  /** What the iterations before it have left. */
+  readonly carried?: Carried;
   readonly now: () => number;
   readonly signal?: AbortSignal;
   /** Called after each iteration, in order, before the next begins. */
@@ -41,9 +43,10 @@ export interface LoopOptions {
 }
 
 /**
- * One iteration: `batch.groups` tasks, `group.size` rollouts of each under the current weights; advantages against the group;
- * `algorithm.epochs` optimizer steps on the whole batch. What an iteration does follows from config, seed, its number and the
- * weights alone. Aborting leaves the learner as the last committed iteration left it.
+ * One iteration: `batch.groups` tasks, `group.size` rollouts of each under the current weights, unless some are carried over
+ * (see `groups.ts`); advantages against the group;
+ * `algorithm.epochs` optimizer steps on the whole batch. What an iteration does follows from config, seed, its number, the weights
+ * and what was carried over. Aborting leaves the learner as the last committed iteration left it.
  */
 export async function reinforce({
   config,
@@ -52,12 +55,12 @@ export async function reinforce({
   learner,
   tasks,
   from,
+  carried = { ...NOTHING_CARRIED, drawn: from * config.batch.groups },
   now,
   signal,
   commit,
   failed,
 }: LoopOptions): Promise<void> {
-  const seed = String(config.seed);
   const { algorithm, optimizer } = config;
   const denominator = algorithm.estimator === 'grpo' ? 'tokens' : 'episodes';
   const schedule = {
@@ -69,9 +72,11 @@ export async function reinforce({
   for (let iteration = from; iteration < config.iterations; iteration++) {
     signal?.throwIfAborted();
     const start = now();
-    const drawn = drawOfStep(tasks, deriveSeed(seed, 'task-order'), iteration, config.batch.groups);
     const policy = await agent.policy(learner.weights, learner.version, 'sampled');
-    const { trajectories, batch } = await rollGroups({ rig, config, tasks: drawn, iteration, policy, signal });
+    const rolled = await rollGroups({ rig, config, tasks, iteration, carried, policy, signal });
+    const { trajectories, batch } = rolled;
+    carried = rolled.carried;
+    const kept = config.rollouts.budget === undefined ? undefined : carried;
     const collected = now();
 
     let metrics: IterationMetrics;
@@ -80,11 +85,19 @@ export async function reinforce({
       const packed = packBatch({ trajectories, advantages: advantages.byEpisode, denominator, ...agent.packing });
       const rate = learningRate(iteration, schedule);
       const update = await learner.reinforce(packed, rate);
-      metrics = iterationMetrics({ iteration, trajectories, batch, advantages: advantages.statistics, update, rate });
+      metrics = iterationMetrics({
+        iteration,
+        trajectories,
+        batch,
+        carried: kept,
+        advantages: advantages.statistics,
+        update,
+        rate,
+      });
     } catch (error) {
       await failed?.(trajectories);
       throw error;
     }
-    await commit({ iteration, trajectories, batch, metrics, marks: { start, collected, end: now() } });
+    await commit({ iteration, trajectories, carried, batch, metrics, marks: { start, collected, end: now() } });
   }
 }

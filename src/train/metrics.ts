@@ -4,6 +4,7 @@ import type { BatchFigures } from '../env/schedule.ts';
 import { STOP_RULES, type StopReason } from '../records/stop-reason.ts';
 import type { SandboxFailure, Trajectory } from '../records/trajectory.ts';
 import type { AdvantageStatistics } from './advantages.ts';
+import type { Carried } from './groups.ts';
 import type { UpdateStatistics } from './learner.ts';
 
 /** The figures of one iteration; each with its formula in docs/metrics.md. Means are over usable episodes, null where there are none. */
@@ -31,11 +32,23 @@ export interface IterationMetrics {
   readonly batch: { readonly ticks: number; readonly fill: number | null } | null;
   /** Rollouts that were stopped because enough of their group had finished, and the bias that it brings; null where none was. */
   readonly stragglers: Stragglers | null;
+  /** With a budget of ticks; null without one. */
+  readonly carried: CarriedCounts | null;
   readonly groups: number;
   readonly zeroVarianceGroups: number;
   readonly singletonGroups: number;
   readonly learningRate: number;
   readonly update: UpdateStatistics;
+}
+
+export interface CarriedCounts {
+  /** Episodes of this batch that were begun in an earlier iteration. */
+  readonly learnt: number;
+  /** Left to the next iteration: in their midst, and ended in groups that are not complete. */
+  readonly suspended: number;
+  readonly ended: number;
+  /** Sampled tokens of this batch whose weights were older than those that sampled last. */
+  readonly staleTokens: number;
 }
 
 export interface Stragglers {
@@ -49,6 +62,7 @@ export function iterationMetrics(of: {
   readonly iteration: number;
   readonly trajectories: readonly Trajectory[];
   readonly batch: BatchFigures | null;
+  readonly carried?: Carried | undefined;
   readonly advantages: AdvantageStatistics;
   readonly update: UpdateStatistics;
   readonly rate: number;
@@ -81,6 +95,7 @@ export function iterationMetrics(of: {
     sampledTokens: trajectories.reduce((sum, t) => sum + sampledTokens(t), 0),
     batch: of.batch && { ticks: of.batch.ticks, fill: of.batch.fill },
     stragglers: stragglersOf(trajectories),
+    carried: of.carried === undefined ? null : carriedCounts(trajectories, of.carried),
     groups: advantages.groups,
     zeroVarianceGroups: advantages.zeroVariance,
     singletonGroups: advantages.singletons,
@@ -117,5 +132,16 @@ function stragglersOf(trajectories: readonly Trajectory[]): Stragglers | null {
     stopped: trajectories.length - kept.length,
     meanTokensKept: meanTokens(kept),
     meanTokensBegun: meanTokens(trajectories),
+  };
+}
+
+function carriedCounts(trajectories: readonly Trajectory[], { suspended, ended }: Carried): CarriedCounts {
+  const versions = trajectories.flatMap((t) => t.segments.flatMap((s) => s.policyVersion.filter((v) => v !== null)));
+  const latest = versions.reduce((most, version) => Math.max(most, version), 0);
+  return {
+    learnt: trajectories.filter((t) => t.learntIn !== undefined).length,
+    suspended: suspended.length,
+    ended: ended.length,
+    staleTokens: versions.filter((version) => version < latest).length,
   };
 }

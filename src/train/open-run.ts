@@ -9,6 +9,7 @@ import { inputError } from '../records/errors.ts';
 import { deriveSeed, generator } from '../records/random.ts';
 import { decodeCheckpoint, type Position } from './checkpoint.ts';
 import type { Config } from './config.ts';
+import type { Carried } from './groups.ts';
 import { type Learner, learnerFor } from './learner.ts';
 import { checkMemory } from './memory.ts';
 import { type Reporter, SILENT } from './reporter.ts';
@@ -33,6 +34,8 @@ export interface OpenedRun {
   /** The caller's to dispose. */
   readonly learner: Learner;
   readonly position: Position;
+  /** What was carried over from the iterations before. */
+  readonly carried?: Carried;
 }
 
 /** @throws UNKNOWN_SCRIPT, RUN_FOLDER; where a run is gone on with, what is wrong with its records, and RESUME_ITERATIONS, RUN_FINISHED */
@@ -60,7 +63,8 @@ function begin({ config, reporter = SILENT }: OpenOptions, rig: OpenRig, manifes
 async function goOn(options: OpenOptions, rig: OpenRig, manifest: Manifest, path: string): Promise<OpenedRun> {
   const { config, reporter = SILENT } = options;
   const folder = RunFolder.open(path, process.cwd());
-  const { snapshot, position } = decodeCheckpoint(folder.latestCheckpoint(), configHash(config), rig.agent.files);
+  const { snapshot, ...at } = decodeCheckpoint(folder.latestCheckpoint(), configHash(config), rig.agent.files);
+  const { position } = at;
   checkIterations(config, position, folder);
   const last = await folder.truncate((record) => isAfter(record, position));
   folder.writeConfig(config);
@@ -74,7 +78,7 @@ async function goOn(options: OpenOptions, rig: OpenRig, manifest: Manifest, path
       reporter.note(`${shownPath(folder.logPath(log))} lacks records from before this: it was cut short or taken away`);
     }
   }
-  return { folder, learner: learnerFor(rig.agent, config, snapshot), position };
+  return { folder, learner: learnerFor(rig.agent, config, snapshot), ...at };
 }
 
 function noteMode({ rollouts }: Config, reporter: Reporter): void {
@@ -107,13 +111,25 @@ function checkIterations({ iterations }: Config, { phase, step }: Position, fold
 /** Whether the last record of a log is what was written right before a position. */
 function reaches(last: unknown, log: 'metrics' | 'trajectories', { phase, step }: Position): boolean {
   if (step === 0 || (phase === 'warm-start' && log === 'trajectories')) return true;
-  const record = (last ?? {}) as { readonly iteration?: number; readonly step?: number };
-  return (phase === 'warm-start' ? record.step : record.iteration) === step - 1;
+  const record = (last ?? {}) as Written;
+  return (phase === 'warm-start' ? record.step : writtenIn(record)) === step - 1;
+}
+
+/** A line of metrics or trajectories. */
+interface Written {
+  readonly phase?: string;
+  readonly iteration?: number;
+  readonly learntIn?: number;
+  readonly step?: number;
+}
+
+function writtenIn({ iteration, learntIn }: Written): number | undefined {
+  return learntIn ?? iteration;
 }
 
 /** Whether a record was written for what comes after a position. */
 function isAfter(record: unknown, { phase, step }: Position): boolean {
-  const of = record as { readonly phase?: string; readonly iteration?: number; readonly step?: number };
+  const of = record as Written;
   if (of.phase === 'warm-start') return phase === 'warm-start' && (of.step ?? 0) >= step;
-  return phase === 'warm-start' || (of.iteration ?? 0) >= step;
+  return phase === 'warm-start' || (writtenIn(of) ?? 0) >= step;
 }

@@ -11,6 +11,7 @@ import { IsogymError, messageOf } from '../records/errors.ts';
 import type { Trajectory } from '../records/trajectory.ts';
 import { divergence, encodeCheckpoint, type Position } from './checkpoint.ts';
 import type { Config } from './config.ts';
+import { type Carried, NOTHING_CARRIED } from './groups.ts';
 import { HeldOut } from './held-out.ts';
 import type { Learner } from './learner.ts';
 import { type Iteration, reinforce } from './loop.ts';
@@ -79,8 +80,9 @@ class Run {
   readonly #heldOut: HeldOut;
   readonly #handleLimit: number;
   #position: Position;
+  #carried: Carried | undefined;
 
-  constructor(options: TrainOptions, rig: OpenRig, { folder, learner, position }: OpenedRun) {
+  constructor(options: TrainOptions, rig: OpenRig, { folder, learner, position, carried }: OpenedRun) {
     this.#config = options.config;
     this.#signal = options.signal ?? new AbortController().signal;
     this.#reporter = options.reporter ?? SILENT;
@@ -90,6 +92,7 @@ class Run {
     this.#heldOut = new HeldOut(folder, rig, learner, options.config);
     this.#handleLimit = options.handleLimit ?? HANDLE_LIMIT;
     this.#position = position;
+    this.#carried = carried;
   }
 
   /** The first checkpoint, before anything was learnt. */
@@ -177,14 +180,22 @@ class Run {
       learner: this.#learner,
       tasks: this.#rig.tasks.train,
       from: this.#position.step,
+      ...(this.#carried === undefined ? {} : { carried: this.#carried }),
       now,
       signal: this.#signal,
       commit: (iteration) => this.#commit(iteration),
       failed: (trajectories) => this.#keepFailure(trajectories),
     });
+    const { suspended, ended } = this.#carried ?? NOTHING_CARRIED;
+    const left = suspended.length + ended.length;
+    if (left > 0) {
+      this.#reporter.note(
+        `${left} rollouts of unfinished groups were not learnt from: they are in the last checkpoint`,
+      );
+    }
   }
 
-  async #commit({ iteration, trajectories, batch, metrics, marks }: Iteration): Promise<void> {
+  async #commit({ iteration, trajectories, carried, batch, metrics, marks }: Iteration): Promise<void> {
     const { iterations, checkpoint } = this.#config;
     for (const trajectory of trajectories) this.#folder.append('trajectories', trajectory);
     this.#folder.append('metrics', metrics);
@@ -205,6 +216,7 @@ class Run {
     });
     const done = iteration + 1;
     this.#position = { phase: 'train', step: done };
+    if (this.#config.rollouts.budget !== undefined) this.#carried = carried;
     const figures = {
       reward: metrics.meanReturn ?? Number.NaN,
       success: metrics.successRate ?? Number.NaN,
@@ -263,7 +275,13 @@ class Run {
         hint: 'Lower the learning rate and begin anew. The checkpoint before is kept as it was.',
       });
     }
-    const files = encodeCheckpoint(snapshot, this.#position, configHash(this.#config), this.#rig.agent.files);
+    const files = encodeCheckpoint(
+      snapshot,
+      this.#position,
+      configHash(this.#config),
+      this.#rig.agent.files,
+      this.#carried,
+    );
     this.#folder.saveCheckpoint(phase === 'train' ? step : 0, files, this.#config.checkpoint.keep);
   }
 

@@ -64,9 +64,14 @@ export function buildTaskSet<Options>(
  * number alone, so a resumed run needs no cursor. An item comes twice in one step only where a pass ends in it.
  */
 export function drawOfStep<T>(items: readonly T[], seed: string, step: number, count: number): readonly T[] {
+  return drawFrom(items, seed, step * count, count);
+}
+
+/** The same, from a place on. */
+export function drawFrom<T>(items: readonly T[], seed: string, from: number, count: number): readonly T[] {
   const passes = new Map<number, readonly T[]>();
   return Array.from({ length: count }, (_, i) => {
-    const position = step * count + i;
+    const position = from + i;
     const pass = Math.floor(position / items.length);
     let order = passes.get(pass);
     if (order === undefined) {
