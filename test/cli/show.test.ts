@@ -96,6 +96,7 @@ test('show picks episodes: the latest, the failed, the truncated, one task, the 
   expect(shown('--failed')).toBe('bcd of 3');
   expect(shown('--truncated')).toBe('c of 1');
   expect(shown('--task', 'task-e')).toBe('e of 1');
+  expect(shown('--episode', 'e')).toBe('e of 1');
   expect(shown('--best', '2')).toBe('ae of 5');
   expect(shown('--worst', '2')).toBe('cb of 5');
   expect(shown('--worst', '2', '--failed')).toBe('cb of 2');
