@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
+import { checkEnvironment } from '../../src/check/index.ts';
 import { freshFolder } from '../train/runs.ts';
 
 const EXAMPLE = fileURLToPath(new URL('../../examples/treasure/', import.meta.url));
@@ -21,6 +22,14 @@ test('an episode is gone on with in another way, and a world is forked', () => {
   expect(first).toMatch(/^first: open a \| .*answer \w+$/);
   expect(second).toBe('second: open a | open d | answer opal');
   expect(states).toEqual(['one state: true', 'one state still: false']);
+});
+
+test('the example passes isogym check', async () => {
+  const { checks } = await checkEnvironment({
+    environment: `${EXAMPLE}environment.ts`,
+    verifier: `${EXAMPLE}verifier.ts`,
+  });
+  expect(checks.filter(({ status }) => status !== 'passed')).toEqual([]);
 });
 
 test('the example uses the public API alone', () => {

@@ -15,7 +15,7 @@ test('docs/configuration.md is that of the config schema (otherwise: npm run gen
   expect(readFileSync(DOCS_FILE, 'utf8')).toBe(docsText());
 });
 
-test.each(['toy-lookup.yaml', 'toy-lookup-reinforce.yaml', 'toy-lookup-tabular.yaml'])(
+test.each(['toy-lookup.yaml', 'toy-lookup-reinforce.yaml', 'toy-lookup-tabular.yaml', 'js-puzzles.yaml'])(
   '%s is a config, and names its schema for editors',
   (file) => {
     const url = new URL(`../../configs/${file}`, import.meta.url);
