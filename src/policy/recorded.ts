@@ -61,20 +61,20 @@ export function forkedPolicy(policy: Policy, parent: Episode, step: number): Pol
  */
 export function continuedPolicy(policy: Policy, suspended: Episode): Policy {
   const { length } = suspended.steps;
-  let { version } = policy;
+  /** Of the record's action that was given last; undefined once the policy's own have begun. */
+  let recorded: number | undefined;
   return {
     ...policy,
-    /** That of the action given last: the loop reads it with each. */
     get version() {
-      return version;
+      return recorded ?? policy.version;
     },
     request(context, signal) {
       const at = context.steps.length;
-      version = policy.version;
+      recorded = undefined;
       if (at > length) return policy.request(context, signal);
       if (at === length) return policy.request({ ...context, newFrom: 0 }, signal);
       const { reply, version: of } = recordedReply(suspended, at);
-      version = of;
+      recorded = of;
       return { ...reply, observed: [] };
     },
   };

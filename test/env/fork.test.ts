@@ -123,3 +123,20 @@ test('a record that its world does not come to is no parent', async () => {
   expect(episode).toMatchObject({ stop: 'environment-failure', steps: [] });
   expect(episode!.stopDetail).toMatch(/did not come to the same in step 2: expected .*"six"/);
 });
+
+test('an episode that goes on is played back as it was, with the versions that sampled it', async () => {
+  const [parent] = await runner.run(requests.slice(0, 1), {
+    kind: 'tokens',
+    policy: new FakeTokenPolicy(environment),
+  });
+  const steps = parent!.steps.slice(0, 2);
+  const goingOn = { ...requests[0]!, fork: { parent: { ...parent!, steps }, step: 2, goesOn: true } };
+  const [episode] = await runner.run([goingOn], { kind: 'tokens', policy: new FakeTokenPolicy(environment) });
+  expect(episode!.steps.length).toBeGreaterThan(2);
+  expect(episode!.steps.slice(0, 2)).toEqual(steps);
+  const recorded: PolicySpec = { kind: 'recorded', name: 'fake', episodes: [episode!] };
+  for (const request of [goingOn, requests[0]!]) {
+    const [again] = await runner.run([{ ...request, fresh: true }], recorded);
+    expect(JSON.stringify(again)).toBe(JSON.stringify(episode));
+  }
+});

@@ -4,6 +4,8 @@ import { expect, test } from 'vitest';
 import type { Trajectory } from '../../src/records/trajectory.ts';
 import { configSchema } from '../../src/train/config.ts';
 import type { IterationMetrics } from '../../src/train/metrics.ts';
+import { replayRun } from '../../src/train/replay-run.ts';
+import { SILENT } from '../../src/train/reporter.ts';
 import { linesOf, resume, SMALL_TRANSFORMER, textOf, trainShipped } from './runs.ts';
 
 const overrides = [
@@ -49,6 +51,10 @@ test('what is not done when the budget is spent goes on under the new weights, a
   expect(sum(({ carried }) => carried!.staleTokens)).toBeGreaterThan(0);
   expect(metrics[0]!.update.steps[0]!.drift!.maxRatioDeviation).toBeLessThan(2e-5);
   expect(Math.max(...metrics.map(({ update }) => update.steps[0]!.drift!.maxRatioDeviation))).toBeGreaterThan(1e-4);
+  // Each of them comes to the same again, from its own record.
+  const replay = { read: (record: unknown) => record as Trajectory, isMeant: () => true, reporter: SILENT };
+  const report = await replayRun({ run: path, ...replay, signal: new AbortController().signal });
+  expect(report).toMatchObject({ replayed: trajectories.length, differences: [] });
   // None is lost: all that were begun are in the records or left in the checkpoint.
   const left = JSON.parse(textOf(path, join(last(path), 'carried.json')));
   expect(left.drawn).toBe(groups.size + new Set([...left.suspended, ...left.ended].map(({ group }) => group)).size);
