@@ -3,7 +3,7 @@ import { InvalidArgumentError } from 'commander';
 import { quoted } from '../io/paths.ts';
 import { reporterTo } from '../io/progress.ts';
 import { interruptible } from '../io/signals.ts';
-import { messageOf } from '../records/errors.ts';
+import { IsogymError, messageOf } from '../records/errors.ts';
 import type { Reporter } from '../train/reporter.ts';
 import { visible } from './episode-text.ts';
 import { INTERRUPTED } from './failure.ts';
@@ -39,7 +39,7 @@ export async function runLong(json: boolean, work: (command: LongCommand) => Pro
     else if (outcome.text !== null) process.stdout.write(`\n${outcome.text}\n`);
     if (outcome.interrupted) process.exitCode = INTERRUPTED;
   } catch (error) {
-    if (!interruption.signal.aborted) throw error;
+    if (!interruption.signal.aborted || isLoss(error)) throw error;
     // Ctrl-C goes to every process of the terminal's group: what was being started may die of it before anything could be kept.
     reporter.note(`Interrupted before there was anything to go on from: ${messageOf(error)}`);
     if (json) printJson({ interrupted: true });
@@ -48,6 +48,11 @@ export async function runLong(json: boolean, work: (command: LongCommand) => Pro
     output.end();
     interruption.release();
   }
+}
+
+/** Whether an interrupted run could not be kept: that is a failure, interrupted or not. */
+function isLoss(error: unknown): boolean {
+  return error instanceof IsogymError && ['RUN_WRITE', 'RUN_GONE', 'WEIGHTS_DIVERGED'].includes(error.code);
 }
 
 /** An option of one value. Told twice, which of the two is meant cannot be known. */

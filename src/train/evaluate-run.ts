@@ -31,7 +31,7 @@ export async function evaluateRun(options: {
   const { config, where } = loadConfig({ file: join(run, 'config.yaml'), overrides: [], cwd: process.cwd() });
   const backend = await selectBackend(config.backend);
   reporter.note(describeBackend(backend));
-  const rig = await openRig(config, where, reporter.note);
+  const rig = await openRig(config, { where, notice: reporter.note, signal });
   try {
     const checkpoint = RunFolder.open(run, process.cwd()).latestCheckpoint();
     const { snapshot, position } = decodeCheckpoint(checkpoint, configHash(config), rig.agent.files);

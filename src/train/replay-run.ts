@@ -60,7 +60,7 @@ export async function replayRun(options: ReplayOptions): Promise<ReplayReport> {
   const { run, limit = Number.POSITIVE_INFINITY, signal, reporter } = options;
   const folder = RunFolder.open(run, process.cwd());
   const { config, where } = loadConfig({ file: join(run, 'config.yaml'), overrides: [], cwd: process.cwd() });
-  const stage = await openStage(config, where);
+  const stage = await openStage(config, where, signal);
   await checkSame(folder.manifest(), config, stage, run);
   const { total, lines } = await meant(folder, options);
   const chosen = new Set(lines.slice(-Math.min(lines.length, limit)));

@@ -32,11 +32,11 @@ export interface Stage {
 }
 
 /** @throws what a broken module, unknown options or an unfit task set throw */
-export async function openStage(config: Config, where?: Where): Promise<Stage> {
+export async function openStage(config: Config, where?: Where, signal?: AbortSignal): Promise<Stage> {
   const url = moduleUrl('environment', config.environment.module).href;
   const environment = await importEnvironment(url);
   const options = parseOptions(environment.options, config.environment.options, where);
-  return { url, environment, options, tasks: buildTaskSet(environment, options, config.tasks) };
+  return { url, environment, options, tasks: await buildTaskSet(environment, options, config.tasks, signal) };
 }
 
 /** The workers that roll out on a stage. */
@@ -59,10 +59,18 @@ export function startRollouts(
   });
 }
 
-/** @param notice told what a person should know of how it runs. @throws what a broken module, unknown options or an unfit policy throw; nothing is left running then */
-export async function openRig(config: Config, where?: Where, notice?: (text: string) => void): Promise<OpenRig> {
+/** @param o.notice told what a person should know of how it runs. @throws what a broken module, unknown options or an unfit policy throw; nothing is left running then */
+export async function openRig(
+  config: Config,
+  o: {
+    readonly where?: Where | undefined;
+    readonly notice?: (text: string) => void;
+    readonly signal?: AbortSignal | undefined;
+  } = {},
+): Promise<OpenRig> {
+  const { where, notice, signal } = o;
   const verifierUrl = moduleUrl('verifier', config.verifier.module).href;
-  const stage = await openStage(config, where);
+  const stage = await openStage(config, where, signal);
   const { environment, tasks } = stage;
   const verifier = await importVerifier(verifierUrl);
   const agent = agentOf(config.policy, environment, config.replay);

@@ -51,7 +51,7 @@ async function work(options: TrainOptions, watch: { seconds(): number }): Promis
   const backend = await selectBackend(config.backend);
   reporter.note(describeBackend(backend));
   signal?.throwIfAborted();
-  const rig = await openRig(config, options.where, reporter.note);
+  const rig = await openRig(config, { where: options.where, notice: reporter.note, signal });
   try {
     // As long as nothing is written there is nothing to keep.
     signal?.throwIfAborted();
@@ -134,7 +134,8 @@ class Run {
       this.#folder.write('summary.json', `${JSON.stringify(summary, null, 2)}\n`);
       return { interrupted: false, summary, example: this.#heldOut.example(before.name) };
     } catch (error) {
-      if (!signal.aborted) throw error;
+      // Whatever else ends it may have left it between two places from which it can be gone on with.
+      if (!signal.aborted || error !== signal.reason) throw error;
       return this.#interrupted();
     }
   }

@@ -1,5 +1,6 @@
 /** @module The task set: which tasks are trained on, which are held out, and in which order they come. */
 import { createHash } from 'node:crypto';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Environment } from '../env/environment.ts';
 import { makeTasks } from '../env/make-tasks.ts';
 import { inputError } from '../records/errors.ts';
@@ -13,6 +14,8 @@ export interface TaskSet {
 
 /** Tasks that are asked for at once. */
 const BLOCK = 64;
+/** After so many the event loop has its turn, and with it Ctrl-C. */
+const TURN = 16 * BLOCK;
 
 /** A number in [0, 1) that depends on the id alone (SHA-256), so that the split survives reordering, and growth in the same proportion. */
 export function splitKey(id: string): number {
@@ -22,13 +25,15 @@ export function splitKey(id: string): number {
 /**
  * Takes the environment's tasks 0, 1, 2, … and sorts each by the hash of its id until both sides are full.
  * @param sizes how many tasks each side has; the share held out is heldOut / (train + heldOut)
+ * @param signal asked between blocks, as a set of a million takes half a minute
  * @throws TASK_BROKEN where one is no task; DUPLICATE_TASK where two of them have one id: both would be one task, and a finite set would be gone through for ever
  */
-export function buildTaskSet<Options>(
+export async function buildTaskSet<Options>(
   environment: Environment<Options>,
   options: Options,
   sizes: { readonly train: number; readonly heldOut: number; readonly seed: number },
-): TaskSet {
+  signal?: AbortSignal,
+): Promise<TaskSet> {
   const share = sizes.heldOut / (sizes.train + sizes.heldOut);
   const seed = deriveSeed(String(sizes.seed), 'tasks');
   const train: Task[] = [];
@@ -50,6 +55,8 @@ export function buildTaskSet<Options>(
   // Never more at once than are still to come at least: a finite function is asked for none that nobody needs.
   const missing = () => sizes.train - train.length + sizes.heldOut - heldOut.length;
   for (let from = 0; missing() > 0; ) {
+    if (from % TURN === 0) await nextTurn();
+    signal?.throwIfAborted();
     const block = makeTasks(environment, { seed, from, count: Math.min(missing(), BLOCK), options });
     block.forEach((task, i) => {
       sort(task, from + i);

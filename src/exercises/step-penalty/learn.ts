@@ -40,7 +40,7 @@ export default async function learn(config: Config): Promise<Learnt> {
   const rollouts = await RolloutRunner.create({ environment: environmentUrl, options, ...(reset && { reset }) });
   const verifiers = await VerifierRunner.create(verifier);
   const agent = agentOf(config.policy, environment);
-  const tasks = buildTaskSet(environment, options, config.tasks);
+  const tasks = await buildTaskSet(environment, options, config.tasks);
   const seed = String(config.seed);
   const learner = learnerFor(agent, config, { weights: agent.model.init(generator(deriveSeed(seed, 'init'))) });
   const rig = { rollouts, verifiers, verifier, stepPenalty: config.reward.stepPenalty };
