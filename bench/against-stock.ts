@@ -108,7 +108,7 @@ function inProcess(side: Side): Figures {
 if (values.one !== undefined) {
   const side = SIDES.find((name) => name === values.one);
   if (side === undefined) throw new Error(`--one: expected ${SIDES.join(', ')}, found ${values.one}`);
-  console.log(JSON.stringify(await measure(side, side === 'cpu' ? 1 : side === 'stock' ? 4 : 12)));
+  console.log(JSON.stringify(await measure(side, side === 'cpu' ? 1 : side === 'stock' ? 2 : 8)));
 } else {
   const load = loadavg()[0]?.toFixed(1);
   const all = new Map<Side, Figures[]>(SIDES.map((side) => [side, []]));

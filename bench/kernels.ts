@@ -46,11 +46,8 @@ const ours = new Map(tf.getKernelsForBackend('wasm').map((kernel) => [kernel.ker
 /** The stock backend could not train without it. */
 const LACKED = 'UnsortedSegmentSum';
 
-interface Time {
-  readonly calls: number;
-  readonly ms: number;
-}
-type Times = Map<string, Time>;
+/** Of each call of a kernel, in order, the quickest round [ms]: a call is short enough to go undisturbed once. */
+type Times = Map<string, number[]>;
 
 let inside = false;
 
@@ -60,14 +57,18 @@ function use(kernels: ReadonlyMap<string, tf.KernelConfig>, times: Times | undef
     if (tf.getKernel(name, 'wasm') !== undefined) tf.unregisterKernel(name, 'wasm');
     const kernelFunc = (kernels.get(name) ?? (name === LACKED ? own : undefined))?.kernelFunc;
     if (kernelFunc === undefined) continue;
+    const mine = times?.get(name) ?? [];
+    times?.set(name, mine);
+    let call = 0;
     const timed: tf.KernelFunc = (args) => {
       // A kernel that calls others is charged for them.
       if (inside || times === undefined) return kernelFunc(args);
       inside = true;
       const start = performance.now();
       const result = kernelFunc(args);
-      const { calls, ms } = times.get(name) ?? NONE;
-      times.set(name, { calls: calls + 1, ms: ms + performance.now() - start });
+      const ms = performance.now() - start;
+      mine[call] = Math.min(mine[call] ?? ms, ms);
+      call++;
       inside = false;
       return result;
     };
@@ -77,7 +78,7 @@ function use(kernels: ReadonlyMap<string, tf.KernelConfig>, times: Times | undef
 
 interface Side {
   readonly kernels: ReadonlyMap<string, tf.KernelConfig>;
-  /** Without the timers [ms]; this and each kernel's time is that of its quickest round. */
+  /** Without the timers, the quickest round [ms]. */
   total: number;
   readonly times: Times;
 }
@@ -95,39 +96,33 @@ async function compare(title: string, work: () => Promise<void>): Promise<void> 
       const start = performance.now();
       await work();
       const total = performance.now() - start;
-      const times: Times = new Map();
-      use(s.kernels, times);
+      use(s.kernels, s.times);
       await work();
       // The first round warms up.
-      if (round < 0) continue;
-      s.total = Math.min(s.total, total);
-      for (const [name, entry] of times) {
-        if (entry.ms < (s.times.get(name)?.ms ?? Number.POSITIVE_INFINITY)) s.times.set(name, entry);
-      }
+      if (round < 0) s.times.clear();
+      else s.total = Math.min(s.total, total);
     }
   }
   use(ours, undefined);
   const [before, after] = sides;
   console.log(`\n${title}`);
   line('kernel', 'stock: calls', 'ms', 'ours: calls', 'ms');
-  const most = (name: string) => Math.max(...sides.map(({ times }) => times.get(name)?.ms ?? 0));
+  const most = (name: string) => Math.max(...sides.map(({ times }) => sum(times.get(name) ?? [])));
   const names = new Set([...before.times.keys(), ...after.times.keys()]);
   for (const name of [...names].sort((a, b) => most(b) - most(a))) {
-    row(name, before.times.get(name) ?? NONE, after.times.get(name) ?? NONE);
+    if (most(name) > 0) row(name, before.times.get(name) ?? [], after.times.get(name) ?? []);
   }
-  row('all kernels', sum(before), sum(after));
+  row('all kernels', [...before.times.values()].flat(), [...after.times.values()].flat());
   line('whole', '', before.total.toFixed(2), '', after.total.toFixed(2));
   line('stock / ours', '', '', '', (before.total / after.total).toFixed(2));
 }
 
-const NONE: Time = { calls: 0, ms: 0 };
-
-function sum({ times }: Side): Time {
-  return [...times.values()].reduce((a, b) => ({ calls: a.calls + b.calls, ms: a.ms + b.ms }), NONE);
+function sum(times: readonly number[]): number {
+  return times.reduce((a, b) => a + b, 0);
 }
 
-function row(name: string, ...both: readonly Time[]): void {
-  line(name, ...both.flatMap(({ calls, ms }) => (calls === 0 ? ['', ''] : [String(calls), ms.toFixed(2)])));
+function row(name: string, ...both: readonly (readonly number[])[]): void {
+  line(name, ...both.flatMap((calls) => (calls.length === 0 ? ['', ''] : [`${calls.length}`, sum(calls).toFixed(2)])));
 }
 
 function line(name: string, ...columns: readonly string[]): void {
