@@ -187,7 +187,7 @@ test('wrong input is told with the nearest right one, and ends with code 2', () 
 
     isogym train --config toy-lokup.yaml
     error: expected a config file, found nothing at toy-lokup.yaml (did you mean toy-lookup.yaml?)
-    hint: Configs that come with isogym: toy-lookup-reinforce.yaml, toy-lookup-tabular.yaml, toy-lookup.yaml
+    hint: Configs that come with isogym: js-puzzles.yaml, toy-lookup-reinforce.yaml, toy-lookup-tabular.yaml, toy-lookup.yaml
 
     isogym train --config toy-lookup.yaml --resume x
     error: expected --config or --resume, found both
