@@ -23,8 +23,10 @@ export function builtIns(kind: ModuleKind): readonly string[] {
   return readdirSync(HOMES[kind].folder).filter((name) => existsSync(builtInFile(kind, name, HOMES[kind].sealed)));
 }
 
+const MODULE_FILE = /\.[cm]?[jt]s$/;
+
 function isPath(module: string): boolean {
-  return /[\\/]|\.[cm]?[jt]s$/.test(module);
+  return /[\\/]/.test(module) || MODULE_FILE.test(module);
 }
 
 /** A path made absolute; a built-in name as it is. */
@@ -36,7 +38,11 @@ export function resolveModulePath(module: string, folder: string): string {
 export function moduleProblem(kind: ModuleKind, module: string, written: string): string | undefined {
   if (isPath(module)) {
     const stat = existsSync(module) ? statSync(module) : undefined;
-    if (stat?.isFile()) return undefined;
+    if (stat?.isFile()) {
+      return MODULE_FILE.test(module)
+        ? undefined
+        : `expected a path to a module of TypeScript or JavaScript (.ts, .js, .mjs, …), found ${JSON.stringify(written)}`;
+    }
     const what = stat === undefined ? 'nothing' : stat.isDirectory() ? 'a folder' : 'something that is not a file';
     return `expected a path to a module, found ${what} at ${JSON.stringify(written)}`;
   }

@@ -82,14 +82,14 @@ __proto__: { a: 1 }
     my.yaml:13:3 policy.widht: expected one of kind, layers, width, heads, kvHeads, headWidth, hidden, ropeBase, temperature, found widht (did you mean width?)
     my.yaml:15:9 group.size: expected a whole number from 1 to 100000, found 2.5
     my.yaml:16:8 batch: expected a section of keys, found a list
-    my.yaml:17:28 optimizer.learningRate: expected a number above 0, found NaN
+    my.yaml:17:28 optimizer.learningRate: expected a number of at most 1000 and above 0, found NaN
     my.yaml:17:41 optimizer.beta1: expected a number of at least 0 and below 1, found 1
     my.yaml:18:1 warmStart.episodes: expected a whole number from 1 to 100000, found nothing
     my.yaml:18:1 warmStart.demonstrations: expected a whole number from 1 to 1000000, found nothing
-    my.yaml:18:1 warmStart.learningRate: expected a number above 0, found nothing
+    my.yaml:18:1 warmStart.learningRate: expected a number of at most 1000 and above 0, found nothing
     my.yaml:20:12 warmStart.mixture: expected shares that sum to 1, found 0.8
     my.yaml:21:35 reward.stepPenalty: expected a plain value, found the tag tag:yaml.org,2002:float
-    my.yaml:21:35 reward.stepPenalty: expected a number of at least 0, found "1" (did you mean 1?)
+    my.yaml:21:35 reward.stepPenalty: expected a number from 0 to 1000000, found "1" (did you mean 1?)
     my.yaml:22:7 runs: expected the value written out, found the alias *r
     my.yaml:23:7 name: expected a text that matches ^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$, found "a/b"
     my.yaml:24:1: expected a key that is plain text, found __proto__
@@ -192,7 +192,7 @@ test('overrides replace what the file says, the later one of two wins, and their
 test('an override that replaces a section takes over the place of what stood under it', () => {
   const file = GOOD.replace('{ kind: tabular }', '{ kind: tabular, temperature: 0 }');
   expect(mistakes(file, 'policy={kind: tabular, temperature: -1}')).toMatchInlineSnapshot(
-    `"argument 1 policy.temperature: expected a number above 0, found -1"`,
+    `"argument 1 policy.temperature: expected a number from 0.0001 to 10000, found -1"`,
   );
 });
 
@@ -248,6 +248,13 @@ test('a module must be a file', () => {
     'argument 1 environment.module: expected a path to a module, found a folder at "./"',
   );
   expect(mistakes(GOOD, 'verifier.module="./a\\0b.ts"')).toMatch('found nothing at');
+});
+
+test('a module must be one of TypeScript or JavaScript', () => {
+  writeFileSync(join(folder, 'data.yaml'), 'x: 1\n');
+  expect(mistakes(GOOD, 'environment.module=./data.yaml')).toBe(
+    'argument 1 environment.module: expected a path to a module of TypeScript or JavaScript (.ts, .js, .mjs, …), found "./data.yaml"',
+  );
 });
 
 test('a number that cannot be told from its neighbours is refused as such', () => {
