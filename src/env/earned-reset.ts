@@ -49,6 +49,12 @@ export class EarnedReset {
       const own = { id, prompt, public: given };
       return { id: key, group: key, task: own, iteration: 0, rollout: 0, seed: `reset/${index}` };
     });
+    const [script] = specs;
+    if (script !== undefined) {
+      // A world that does not open may cost 5 s each time: two say as much as all of them, and a run then ends by them.
+      const first = await execute(requests.slice(0, 2), { kind: 'scripted', script });
+      if (first.every(({ stop, steps }) => stop === 'environment-failure' && steps.length === 0)) return;
+    }
     for (const script of specs) {
       const episodes = await execute(requests, { kind: 'scripted', script });
       if (await this.#differs(requests, episodes, execute)) return;

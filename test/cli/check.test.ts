@@ -15,7 +15,7 @@ test('one line for each check, what to do under one that fails, and 1', () => {
   expect({ code, stderr }).toEqual({ code: 1, stderr: '' });
   expect(stdout).toMatch(/^ok {6}tasks +24 tasks, asked for twice/m);
   expect(stdout).toMatch(/^FAILED {2}limits +the oracle cannot finish: .*\n +→ Raise limits\.maxSteps/m);
-  expect(stdout).toMatch(/\n\nsmall with exact-answer: 12 passed, 2 failed, 0 skipped\n$/);
+  expect(stdout).toMatch(/\n\nsmall with exact-answer: 13 passed, 2 failed, 0 skipped\n$/);
 });
 
 test('--json gives one object; options are the environment’s', () => {
