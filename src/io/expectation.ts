@@ -84,10 +84,10 @@ function bounds(node: SchemaNode): string {
   const low = node.minimum === Number.MIN_SAFE_INTEGER ? undefined : node.minimum;
   const high = node.maximum === Number.MAX_SAFE_INTEGER ? undefined : node.maximum;
   const parts: string[] = [];
+  if (node.exclusiveMinimum !== undefined) parts.push(`above ${node.exclusiveMinimum}`);
   if (low !== undefined && high !== undefined) parts.push(`from ${low} to ${high}`);
   else if (low !== undefined) parts.push(`of at least ${low}`);
   else if (high !== undefined) parts.push(`of at most ${high}`);
-  if (node.exclusiveMinimum !== undefined) parts.push(`above ${node.exclusiveMinimum}`);
   if (node.exclusiveMaximum !== undefined) parts.push(`below ${node.exclusiveMaximum}`);
   if (node.multipleOf !== undefined) parts.push(`a multiple of ${node.multipleOf}`);
   return parts.length === 0 ? '' : ` ${parts.join(' and ')}`;

@@ -142,7 +142,9 @@ const schedule = z
     deadline: count
       .optional()
       .describe('Ticks of the batch that an episode may live for; then it is truncated, its score never positive.'),
-    deadlineSeconds: rate
+    deadlineSeconds: z
+      .number()
+      .gt(0)
       .optional()
       .describe('The same by the clock, in mode `throughput`: such an episode is left out of what is learnt from.'),
     budget: count

@@ -82,11 +82,11 @@ __proto__: { a: 1 }
     my.yaml:13:3 policy.widht: expected one of kind, layers, width, heads, kvHeads, headWidth, hidden, ropeBase, temperature, found widht (did you mean width?)
     my.yaml:15:9 group.size: expected a whole number from 1 to 100000, found 2.5
     my.yaml:16:8 batch: expected a section of keys, found a list
-    my.yaml:17:28 optimizer.learningRate: expected a number of at most 1000 and above 0, found NaN
+    my.yaml:17:28 optimizer.learningRate: expected a number above 0 and of at most 1000, found NaN
     my.yaml:17:41 optimizer.beta1: expected a number of at least 0 and below 1, found 1
     my.yaml:18:1 warmStart.episodes: expected a whole number from 1 to 100000, found nothing
     my.yaml:18:1 warmStart.demonstrations: expected a whole number from 1 to 1000000, found nothing
-    my.yaml:18:1 warmStart.learningRate: expected a number of at most 1000 and above 0, found nothing
+    my.yaml:18:1 warmStart.learningRate: expected a number above 0 and of at most 1000, found nothing
     my.yaml:20:12 warmStart.mixture: expected shares that sum to 1, found 0.8
     my.yaml:21:35 reward.stepPenalty: expected a plain value, found the tag tag:yaml.org,2002:float
     my.yaml:21:35 reward.stepPenalty: expected a number from 0 to 1000000, found "1" (did you mean 1?)
