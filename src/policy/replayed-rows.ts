@@ -1,4 +1,5 @@
 /** @module Rows that decode together as recorded graphs: each in a slot of the decoder, sampled there. */
+import { IsogymError } from '../records/errors.ts';
 import type { NamedTensors } from './model.ts';
 import type { Draw, KeptEpisode, Row } from './row.ts';
 import type { ReplayedDecoder, Sampled } from './transformer/replayed-decoder.ts';
@@ -23,6 +24,7 @@ export class ReplayedRows {
 
   /** @param kept all episodes: where another's weights were loaded meanwhile, none has a slot any more. */
   async join(joining: readonly Row[], kept: Iterable<KeptEpisode>): Promise<void> {
+    this.#check();
     if (!this.#decoder.isLoaded(this.#owner)) {
       for (const episode of kept) episode.slot = null;
       this.#decoder.load(this.#owner, this.#weights);
@@ -36,6 +38,7 @@ export class ReplayedRows {
 
   /** Feeds every row, by the shortest run of forced tokens. */
   async step(): Promise<void> {
+    this.#check();
     const live = this.#rows.filter((row) => !row.done);
     if (live.length > 0) this.#feed(live, Math.min(...live.map((row) => this.#waiting(row))));
     this.#rows = live.filter((row) => !row.done);
@@ -53,6 +56,18 @@ export class ReplayedRows {
   /** The decoder is its owner's. */
   dispose(): void {
     this.end();
+  }
+
+  /** Another policy may take the decoder between two actions, and not while one is being written: its cache would be gone. */
+  #check(): void {
+    if (this.#rows.length === 0 || this.#decoder.isLoaded(this.#owner)) return;
+    throw new IsogymError(
+      'POLICY_BUSY',
+      'expected a decoder with these weights, found that another policy has loaded its own',
+      {
+        hint: 'Let a policy finish its actions before another one with the same decoder begins.',
+      },
+    );
   }
 
   #waiting({ episode }: Row): number {

@@ -137,7 +137,7 @@ const schedule = z
       .max(MAX_ROLLOUTS)
       .default(512)
       .describe(
-        'Episodes that live at once, at most; as one ends the next begins. They share one decode batch, so it enters the results, by rounding only.',
+        'Episodes that live at once, at most; as one ends the next begins. They share one decode batch: on `cpu` and `wasm` its other rows change nothing of a row, elsewhere at most its rounding.',
       ),
     deadline: count
       .optional()

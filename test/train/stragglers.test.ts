@@ -1,7 +1,11 @@
+import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { loadConfig } from '../../src/io/config-file.ts';
 import { configSchema } from '../../src/train/config.ts';
 import type { IterationMetrics } from '../../src/train/metrics.ts';
-import { linesOf, SMALL_TRANSFORMER, trainShipped } from './runs.ts';
+import { SILENT } from '../../src/train/reporter.ts';
+import { train } from '../../src/train/run.ts';
+import { freshFolder, linesOf, SMALL_TRANSFORMER, trainShipped } from './runs.ts';
 
 const overrides = [...SMALL_TRANSFORMER, 'group.size=2', 'rollouts.extra=2', 'rollouts.live=5', 'rollouts.deadline=9'];
 
@@ -64,3 +68,14 @@ test('a clock is refused where bytes are promised, and a batch where there is no
     ['rollouts.deadline', expect.stringContaining('expected it with policy.kind transformer alone')],
   ]);
 });
+
+test('a run in throughput mode says that its bytes are not promised', async () => {
+  const dir = freshFolder();
+  const notes: string[] = [];
+  const change = [...SMALL_TRANSFORMER, 'iterations=1', 'rollouts.mode=throughput', 'rollouts.live=4'];
+  const { config } = loadConfig({ file: 'toy-lookup.yaml', overrides: [...change, `runs.dir=${dir}`], cwd: dir });
+  const outcome = await train({ config, reporter: { ...SILENT, note: (text) => notes.push(text) } });
+  expect(outcome.interrupted).toBe(false);
+  expect(notes).toContainEqual(expect.stringContaining('the same seed gives other bytes'));
+  expect(linesOf<Line>(join(dir, 'toy-lookup'), 'trajectories.jsonl')).toHaveLength(9);
+}, 60_000);

@@ -49,8 +49,8 @@ describe.each(backends)('on %s what a row gets', (backend) => {
         }
       }
     }
-    // cpu sums in order, whatever stands beside; the others sum in lanes, into which a row's columns fall as its batch has it.
-    if (backend === 'cpu') expect(apart).toBe(0);
+    // cpu and our wasm kernels sum in an order that nothing beside a row changes; TensorFlow's do not.
+    if (backend === 'cpu' || backend === 'wasm') expect(apart).toBe(0);
     else expect(apart).toBeLessThan(2e-5);
     tf.dispose(weights as tf.NamedTensorMap);
   });

@@ -110,6 +110,41 @@ describe.skipIf(!NATIVE)('a replayed policy', () => {
     both.replay.dispose();
   });
 
+  test('rows that join at different ticks get what they get eagerly, in the same ticks', async () => {
+    const both = pair();
+    const asked = requests(0, [0, 1, 2, 3, 4, 5, 6, 7, 8], 30);
+    const played = async (policy: TransformerPolicy) => {
+      const log: { tick: number; episodeId: string; ids: readonly number[] }[] = [];
+      for (let tick = 0; log.length < asked.length; tick++) {
+        const joining = tick % 2 === 0 ? asked.slice(tick, tick + 2) : [];
+        for (const { episodeId, reply } of await policy.tick(joining)) log.push({ tick, episodeId, ids: reply.ids });
+      }
+      return log;
+    };
+    const expected = await played(both.eager);
+    expect(new Set(expected.map(({ tick }) => tick)).size).toBeGreaterThan(3);
+    expect(await played(both.replayed)).toEqual(expected);
+    both.replay.dispose();
+  });
+
+  test('another policy cannot take the decoder while an action is being written', async () => {
+    const first = pair({ grammar: null });
+    const second = new TransformerPolicy({
+      config: SMALL,
+      weights,
+      version: 1,
+      grammar: null,
+      tokenizer: { size: V, end: END },
+      temperature: 0.6,
+      greedy: false,
+      replay: first.replay,
+    });
+    await first.replayed.tick(requests(0, [0, 1, 2, 3, 4], 90));
+    await second.generate(requests(0, [9]));
+    await expect(first.replayed.tick([])).rejects.toMatchObject({ code: 'POLICY_BUSY' });
+    first.replay.dispose();
+  });
+
   test('two policies take turns with one decoder', async () => {
     const first = pair();
     const other = tensors(wildWeights(SMALL, 'other', 0.4));
