@@ -2,6 +2,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { heapLimitHolds } from '../../src/env/sandbox/isolated-vm.ts';
 import { STOP_RULES, type StopReason } from '../../src/records/stop-reason.ts';
 import { type Judge, VerifierRunner } from '../../src/verifiers/runner.ts';
+import { defineVerifier } from '../../src/verifiers/verifier.ts';
 import { program } from '../env/sandbox/programs.ts';
 import { inputOf } from './inputs.ts';
 
@@ -229,5 +230,21 @@ describe('a verifier’s isolate', () => {
     const runner = runnerOf('({ held }) => ({ score: held })');
     const scores = await runner.score([0.25, 0.5].map((held) => inputOf({ held })));
     expect(scores.map(({ score }) => score)).toEqual([0.25, 0.5]);
+  });
+});
+
+describe('what a verifier reads', () => {
+  const told = (judge: Partial<Judge>) =>
+    runnerOf('(input) => ({ score: 1, reasons: Object.keys(input) })', judge).score(inputOf()).reasons;
+
+  it('is all that it is shown, beside the task and how the episode ended', () => {
+    expect(told({ reads: ['held', 'final'] })).toEqual(['taskId', 'stop', 'held', 'final']);
+    expect(told({})).toEqual(Object.keys(inputOf()));
+  });
+
+  it('must be parts of an episode', () => {
+    const source = new URL('./fixtures/slow-verify.ts', import.meta.url);
+    const declare = () => defineVerifier({ name: 'mine', source, reads: ['answer'] as never });
+    expect(declare).toThrow('reads: expected a list of taskId, prompt, public, held, steps, stop, final');
   });
 });

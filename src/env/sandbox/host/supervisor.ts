@@ -28,6 +28,7 @@ export interface HostTaskOptions {
 const FALSE_STARTS = 3;
 
 interface OpenTask {
+  readonly host: HostProcess;
   readonly number: number;
   readonly heard: ((body: unknown) => void) | undefined;
   readonly resolve: (answer: HostAnswer) => void;
@@ -62,9 +63,8 @@ export class HostSupervisor {
     const host = await this.#host();
     const number = ++this.#tasks;
     const { promise, resolve, reject } = Promise.withResolvers<HostAnswer>();
-    this.#open = { number, heard, resolve, reject };
+    this.#open = { host, number, heard, resolve, reject };
     host.heard = (message) => this.#take(host, message);
-    void host.death.then((death) => resolve({ death }));
     host.watch();
     host.post({ kind: 'task', task: number, body, ...(bytes === undefined ? {} : { bytes: true }) }, bytes);
     try {
@@ -127,7 +127,12 @@ export class HostSupervisor {
   }
 
   #begin(): HostProcess {
-    return new HostProcess(this.#o.service, this.#o.setup, this.#o.limits);
+    const host = new HostProcess(this.#o.service, this.#o.setup, this.#o.limits);
+    // Once for each host and not for each task: what waits for its death would keep every task's answer until then.
+    void host.death.then((death) => {
+      if (this.#open?.host === host) this.#open.resolve({ death });
+    });
+    return host;
   }
 
   #take(host: HostProcess, message: FromHost): void {
