@@ -6,7 +6,7 @@
  */
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { BENCH_MODELS } from '../src/train/bench.ts';
+import { BENCH_MODELS } from '../src/bench/train.ts';
 import { median, printedBy, pythonWith } from './peer.ts';
 
 const { values } = parseArgs({

@@ -12,10 +12,10 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import * as tf from '@tensorflow/tfjs';
 import '@tensorflow/tfjs-backend-wasm';
+import { BENCH_MODELS, benchBatch } from '../src/bench/train.ts';
 import { selectBackend } from '../src/policy/backends/select.ts';
 import { transformer } from '../src/policy/transformer/model.ts';
 import { generator } from '../src/records/random.ts';
-import { BENCH_MODELS, benchBatch } from '../src/train/bench.ts';
 import { EagerSteps } from '../src/train/eager-steps.ts';
 import { median } from './peer.ts';
 

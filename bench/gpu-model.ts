@@ -3,9 +3,9 @@
  * `node bench/gpu-model.ts [BENCH_JSON]`: prints a table; BENCH_JSON is what `isogym bench train --json` printed.
  */
 import { readFileSync } from 'node:fs';
+import { BENCH_MODELS, type BenchResult } from '../src/bench/train.ts';
 import { table } from '../src/io/table.ts';
 import type { TransformerConfig } from '../src/policy/transformer/config.ts';
-import { BENCH_MODELS, type BenchResult } from '../src/train/bench.ts';
 
 /** NVIDIA's data sheet of the H200 SXM, and what is assumed of TensorFlow. */
 const GPU = {

@@ -3,6 +3,7 @@
  * the update, by the parts that a run uses. Prints one JSON object. `node bench/grpo-step.ts [--steps 12] [--backend native] [--eager]`
  */
 import { parseArgs } from 'node:util';
+import { BENCH_MODELS } from '../src/bench/train.ts';
 import { now } from '../src/io/clock.ts';
 import { selectBackend } from '../src/policy/backends/select.ts';
 import { TransformerPolicy } from '../src/policy/generate.ts';
@@ -13,7 +14,6 @@ import { deriveSeed, generator } from '../src/records/random.ts';
 import { type Episode, TRAJECTORY_FORMAT, type Trajectory } from '../src/records/trajectory.ts';
 import { groupAdvantages } from '../src/train/advantages.ts';
 import { packBatch } from '../src/train/batch.ts';
-import { BENCH_MODELS } from '../src/train/bench.ts';
 import { Learner } from '../src/train/learner.ts';
 import { iterationMetrics } from '../src/train/metrics.ts';
 import { judge } from '../src/train/returns.ts';

@@ -17,7 +17,8 @@ const LAYERS: Readonly<Record<string, { readonly values: readonly string[]; read
   io: { values: ['train/config.ts'], types: ['train'] },
   setup: { values: ['policy/backends', 'io/durable.ts'] },
   exercises: { values: ['env', 'policy', 'verifiers', 'train', 'io'] },
-  cli: { values: ['env', 'policy', 'verifiers', 'train', 'io', 'check', 'exercises', 'setup'] },
+  bench: { values: ['env', 'policy', 'verifiers', 'train'] },
+  cli: { values: ['env', 'policy', 'verifiers', 'train', 'io', 'check', 'exercises', 'bench', 'setup'] },
 };
 
 /** The files of src/train that touch disk, clock and process on behalf of the pure ones. */

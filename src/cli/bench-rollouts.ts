@@ -1,9 +1,9 @@
 /** @module `isogym bench rollouts`: whole episodes a second, through workers and a verifier, beside the same loop without a sandbox. */
 import { availableParallelism } from 'node:os';
 import { Command } from 'commander';
+import type { RolloutFigures } from '../bench/rollouts.ts';
 import type { Isolation, ResetLevel } from '../env/environment.ts';
 import type { PolicySpec } from '../env/rollouts.ts';
-import type { RolloutFigures } from '../train/rollout-bench.ts';
 import { listOf, oneOf, whole } from './bench-options.ts';
 import { JSON_OPTION, type LongCommand, type Outcome, runLong } from './session.ts';
 
@@ -47,9 +47,9 @@ export function benchRolloutsCommand(): Command {
 async function benchRollouts(flags: Flags, { reporter, signal }: LongCommand): Promise<Outcome> {
   const { moduleUrl } = await import('../io/modules.ts');
   const { importEnvironment } = await import('../env/load.ts');
-  const { benchRollouts: measure } = await import('../train/rollout-bench.ts');
-  const { benchResets } = await import('../train/sandbox-bench.ts');
-  const { benchPolicies } = await import('../train/bench-policies.ts');
+  const { benchRollouts: measure } = await import('../bench/rollouts.ts');
+  const { benchResets } = await import('../bench/sandbox.ts');
+  const { benchPolicies } = await import('../bench/policies.ts');
   const { examine } = await import('../io/machine.ts');
   const { now } = await import('../io/clock.ts');
   const { cpuMs } = await import('../io/cpu-time.ts');

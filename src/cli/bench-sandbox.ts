@@ -27,7 +27,7 @@ async function benchSandbox(flags: Flags, { reporter, signal }: LongCommand): Pr
   const { setTimeout: sleep } = await import('node:timers/promises');
   const { moduleUrl } = await import('../io/modules.ts');
   const { importEnvironment } = await import('../env/load.ts');
-  const { benchCall, benchCode, benchRecovery, benchResets } = await import('../train/sandbox-bench.ts');
+  const { benchCall, benchCode, benchRecovery, benchResets } = await import('../bench/sandbox.ts');
   const { interpreterProcess } = await import('../io/interpreter.ts');
   const { examine } = await import('../io/machine.ts');
   const { now } = await import('../io/clock.ts');

@@ -1,8 +1,8 @@
 /** @module `isogym bench`: what this machine does, in figures that can be compared. */
 import { Command } from 'commander';
+import type { BenchMode, BenchResult } from '../bench/train.ts';
 import type { BackendName } from '../policy/backends/backend.ts';
 import { inputError } from '../records/errors.ts';
-import type { BenchMode, BenchResult } from '../train/bench.ts';
 import { listOf, oneOf, seconds, whole } from './bench-options.ts';
 import { benchRolloutsCommand } from './bench-rollouts.ts';
 import { benchSandboxCommand } from './bench-sandbox.ts';
@@ -50,7 +50,7 @@ export function benchCommand(): Command {
 async function benchTrain(flags: Flags, { reporter, signal }: LongCommand): Promise<Outcome> {
   const { describeBackend, selectBackend } = await import('../policy/backends/select.ts');
   const { canReplay } = await import('../policy/replay/session.ts');
-  const { BENCH_MODELS, benchTrain: measure } = await import('../train/bench.ts');
+  const { BENCH_MODELS, benchTrain: measure } = await import('../bench/train.ts');
   const { examine } = await import('../io/machine.ts');
   const { now } = await import('../io/clock.ts');
   const { table } = await import('../io/table.ts');

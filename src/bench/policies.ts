@@ -3,8 +3,8 @@ import type { Environment } from '../env/environment.ts';
 import type { PolicySpec } from '../env/rollouts.ts';
 import { selectBackend } from '../policy/backends/select.ts';
 import { generator } from '../records/random.ts';
-import { agentOf } from './agent.ts';
-import { onDevice } from './eager-steps.ts';
+import { agentOf } from '../train/agent.ts';
+import { onDevice } from '../train/eager-steps.ts';
 
 /** The size of the main job. */
 const TRANSFORMER = {

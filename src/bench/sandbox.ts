@@ -10,7 +10,7 @@ import { HostSupervisor } from '../env/sandbox/host/supervisor.ts';
 import { WorldHost } from '../env/sandbox/world-host.ts';
 import { IsogymError } from '../records/errors.ts';
 import type { Json } from '../records/json.ts';
-import { percentile } from './statistics.ts';
+import { percentile } from '../train/statistics.ts';
 
 export interface ResetFigures {
   readonly level: ResetLevel;

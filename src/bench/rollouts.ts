@@ -9,11 +9,11 @@ import { RolloutPool } from '../env/pool.ts';
 import type { PolicySpec } from '../env/rollouts.ts';
 import type { Task } from '../records/task.ts';
 import type { Trajectory } from '../records/trajectory.ts';
+import { collect, groupRequests, type Rig } from '../train/collect.ts';
+import { percentile } from '../train/statistics.ts';
 import { importVerifier } from '../verifiers/load.ts';
 import { VerifierPool } from '../verifiers/pool.ts';
-import { collect, groupRequests, type Rig } from './collect.ts';
-import { LoopBench, type LoopFigures, type LoopPass, loopFigures } from './loop-bench.ts';
-import { percentile } from './statistics.ts';
+import { LoopBench, type LoopFigures, type LoopPass, loopFigures } from './loop.ts';
 
 /** One way to run the episodes of one policy. */
 export interface RolloutFigures {

@@ -7,10 +7,10 @@ import type { TransformerConfig } from '../policy/transformer/config.ts';
 import { transformer } from '../policy/transformer/model.ts';
 import { ReplayedDecoder } from '../policy/transformer/replayed-decoder.ts';
 import { deriveSeed, generator } from '../records/random.ts';
-import { type Batch, layOut, type Row } from './batch.ts';
-import { EagerSteps, onDevice } from './eager-steps.ts';
-import { ReplayedSteps } from './replayed-steps.ts';
-import type { UpdateOptions } from './steps.ts';
+import { type Batch, layOut, type Row } from '../train/batch.ts';
+import { EagerSteps, onDevice } from '../train/eager-steps.ts';
+import { ReplayedSteps } from '../train/replayed-steps.ts';
+import type { UpdateOptions } from '../train/steps.ts';
 
 const LLAMA = { ropeBase: 10_000, epsilon: 1e-5, tied: true };
 

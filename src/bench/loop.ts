@@ -13,10 +13,10 @@ import type { Json } from '../records/json.ts';
 import { deriveSeed, generator } from '../records/random.ts';
 import type { Task } from '../records/task.ts';
 import type { Episode, Trajectory } from '../records/trajectory.ts';
+import { groupRequests, verifierInput } from '../train/collect.ts';
+import { judge } from '../train/returns.ts';
+import { percentile } from '../train/statistics.ts';
 import type { Verifier, Verify } from '../verifiers/verifier.ts';
-import { groupRequests, verifierInput } from './collect.ts';
-import { judge } from './returns.ts';
-import { percentile } from './statistics.ts';
 
 /** What one pass over the tasks took [ms]. `policyMs`, `toolMs` are parts of a third, timed run, `timedMs` in all. */
 export interface LoopPass {
