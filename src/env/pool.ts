@@ -12,6 +12,7 @@ import { importEnvironment } from './load.ts';
 import { packs, unpackEpisodes } from './packed.ts';
 import {
   crossing,
+  crossingPolicy,
   type InsideSpec,
   type PolicySpec,
   type RolloutEngine,
@@ -112,7 +113,9 @@ export class RolloutPool implements RolloutEngine {
 
   run(requests: readonly RolloutRequest[], policy: PolicySpec, signal?: AbortSignal): Promise<readonly Episode[]> {
     const execute: Execute = (some, by) => this.#run(some, by, signal);
-    const run = this.#last.then(() => this.#earned.run(requests.map(crossing), policy, execute, signal));
+    const run = this.#last.then(() =>
+      this.#earned.run(requests.map(crossing), crossingPolicy(policy), execute, signal),
+    );
     this.#last = run.catch(() => {});
     return run;
   }

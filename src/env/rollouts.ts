@@ -5,7 +5,7 @@ import type { TokenPolicy } from '../policy/token-policy.ts';
 import { inputError } from '../records/errors.ts';
 import { frozen, jsonText } from '../records/json.ts';
 import type { PublicTask } from '../records/task.ts';
-import type { Episode } from '../records/trajectory.ts';
+import { type Episode, episodeOf } from '../records/trajectory.ts';
 import type { Isolation, ResetLevel } from './environment.ts';
 import type { Schedule } from './schedule.ts';
 
@@ -50,7 +50,13 @@ export function crossing(request: RolloutRequest): RolloutRequest {
   const { id, group, task, iteration, rollout, seed, fork, fresh = false } = request;
   if (fork !== undefined) checkFork(fork, task.id);
   const own = { id: task.id, prompt: task.prompt, public: task.public };
-  return { id, group, task: own, iteration, rollout, seed, fresh, ...(fork === undefined ? {} : { fork }) };
+  const from = fork && { fork: { ...fork, parent: episodeOf(fork.parent) } };
+  return { id, group, task: own, iteration, rollout, seed, fresh, ...from };
+}
+
+/** The same of a policy: of records the episodes alone. */
+export function crossingPolicy(policy: PolicySpec): PolicySpec {
+  return policy.kind === 'recorded' ? { ...policy, episodes: policy.episodes.map(episodeOf) } : policy;
 }
 
 function checkFork({ parent, step }: Fork, taskId: string): void {

@@ -5,7 +5,7 @@
 import type { TokenRequest } from '../policy/token-policy.ts';
 import type { Json } from '../records/json.ts';
 import { STOP_RULES } from '../records/stop-reason.ts';
-import { type Episode, TRAJECTORY_FORMAT } from '../records/trajectory.ts';
+import { EPISODE_KEYS, type Episode, TRAJECTORY_FORMAT } from '../records/trajectory.ts';
 import { forkedFrom, type RolloutRequest } from './rollouts.ts';
 import { objectOf, untrusted } from './sandbox/host/protocol.ts';
 
@@ -19,24 +19,6 @@ export interface KnownBounds {
 }
 
 type Known = ReadonlySet<string>;
-const EPISODE: Known = new Set([
-  ...[
-    'format',
-    'id',
-    'group',
-    'taskId',
-    'iteration',
-    'rollout',
-    'seed',
-    'policy',
-    'prompt',
-    'forkedFrom',
-    'steps',
-    'segments',
-    'stop',
-  ],
-  ...['stopDetail', 'failure', 'final', 'hash'],
-]);
 const SEGMENT: Known = new Set(['ids', 'actionMask', 'logprobs', 'policyVersion', 'trainable']);
 const STEP: Known = new Set(['index', 'action', 'calls', 'tokens', 'hash']);
 const ACTION: Known = new Set(['text', 'calls', 'final']);
@@ -63,7 +45,7 @@ export function readEpisodes(
 /** The episode that came of `request`. @throws UNTRUSTED */
 export function readEpisode(value: unknown, request: RolloutRequest, policy: string, bounds: KnownBounds): Episode {
   const episode = objectOf(value);
-  only(episode, EPISODE, 'an episode');
+  only(episode, EPISODE_KEYS, 'an episode');
   const own = (key: string, expected: unknown) => {
     if (episode[key] !== expected) throw untrusted(`the ${key} that was asked for`);
   };

@@ -84,6 +84,35 @@ export interface Episode {
   readonly hash: string;
 }
 
+const EPISODE_MEMBERS: { readonly [K in keyof Required<Episode>]: true } = {
+  format: true,
+  id: true,
+  group: true,
+  taskId: true,
+  iteration: true,
+  rollout: true,
+  seed: true,
+  forkedFrom: true,
+  policy: true,
+  prompt: true,
+  steps: true,
+  segments: true,
+  stop: true,
+  stopDetail: true,
+  failure: true,
+  final: true,
+  hash: true,
+};
+
+/** The names of all that an episode's record can hold. */
+export const EPISODE_KEYS: ReadonlySet<string> = new Set(Object.keys(EPISODE_MEMBERS));
+
+/** The episode of a record, and nothing else of it: the judgement of a trajectory may quote what is held. */
+export function episodeOf(record: Episode): Episode {
+  const own = Object.entries(record).filter(([key]) => EPISODE_KEYS.has(key));
+  return Object.fromEntries(own) as unknown as Episode;
+}
+
 /** A verifier's judgement. `score: null` is "unscored": excluded everywhere, never 0. */
 export interface Score {
   readonly score: number | null;
