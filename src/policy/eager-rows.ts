@@ -42,7 +42,7 @@ export class EagerRows {
   async step(): Promise<void> {
     const batch = this.#batch;
     if (batch === undefined) return;
-    await this.#feed(batch, this.#rows, (waiting) => Math.min(...waiting));
+    if (this.#rows.some(({ done }) => !done)) await this.#feed(batch, this.#rows, (waiting) => Math.min(...waiting));
     this.#park();
   }
 
@@ -83,7 +83,7 @@ export class EagerRows {
       this.#rows = joining;
       return;
     }
-    for (const [r, row] of joining.entries()) if (row.done) row.episode.place = joined.place(r);
+    for (const [r, row] of joining.entries()) if (row.done && !row.released) row.episode.place = joined.place(r);
     const going = [...joining.keys()].filter((r) => joining[r]?.done === false);
     const places: readonly (Place | null)[] = [...live.map((r) => old.place(r)), ...going.map((r) => joined.place(r))];
     this.#batch = new DecodeBatch(this.#decoder, places);
@@ -97,7 +97,9 @@ export class EagerRows {
   #park(): void {
     const batch = this.#batch;
     if (batch === undefined) return;
-    for (const [r, { done, episode }] of this.#rows.entries()) if (done) episode.place ??= batch.place(r);
+    for (const [r, { done, released, episode }] of this.#rows.entries()) {
+      if (done && !released) episode.place ??= batch.place(r);
+    }
     const live = [...this.#rows.keys()].filter((r) => this.#rows[r]?.done === false);
     if (live.length === 0) this.end();
     else if (2 * live.length <= this.#rows.length) {

@@ -85,8 +85,8 @@ export class TransformerPolicy implements TokenPolicy {
       throw error;
     } finally {
       this.#busy = false;
-      // What was released meanwhile was parked all the same.
-      for (const row of rows) if (!this.#keeps(row)) decoding.forget(row.episode);
+      // A row that joined in this tick was not yet among those that `#forget` marks.
+      for (const row of rows) if (!this.#keeps(row)) this.#drop(row, decoding);
       this.#rest();
     }
   }
@@ -134,9 +134,14 @@ export class TransformerPolicy implements TokenPolicy {
   #forget(id: string): void {
     const episode = this.#episodes.get(id);
     if (episode === undefined) return;
-    for (const row of this.#decoding?.rows ?? []) if (row.episode === episode) row.done = true;
+    for (const row of this.#decoding?.rows ?? []) if (row.episode === episode) row.done = row.released = true;
     this.#decoding?.forget(episode);
     this.#episodes.delete(id);
+  }
+
+  #drop(row: Row, decoding: EagerRows | ReplayedRows): void {
+    row.done = row.released = true;
+    decoding.forget(row.episode);
   }
 
   /** Without episodes nothing is kept in the backend. */
@@ -169,7 +174,16 @@ export class TransformerPolicy implements TokenPolicy {
       this.#episodes.set(request.episodeId, episode);
     }
     episode.ids.push(...request.newIds);
-    return { request, episode, sampled: [], logprobs: [], state: this.#draw.start, done: false, cutOff: false };
+    return {
+      request,
+      episode,
+      sampled: [],
+      logprobs: [],
+      state: this.#draw.start,
+      done: false,
+      released: false,
+      cutOff: false,
+    };
   }
 }
 

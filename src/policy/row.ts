@@ -28,6 +28,8 @@ export interface Row {
   state: number;
   /** Its action is finished, or its episode was released. */
   done: boolean;
+  /** Nothing is kept for its episode any more. */
+  released: boolean;
   cutOff: boolean;
 }
 

@@ -239,6 +239,37 @@ describe.each(BACKENDS)('on $backend the transformer policy', ({ backend, tolera
     acting.release(['e0', 'unknown']);
   });
 
+  it('keeps nothing of an action that is given up between two ticks, however often, while others are written on', async () => {
+    const acting = policy({ temperature: 5 });
+    const [kept] = requests(0, [9]);
+    await acting.generate([kept!]);
+    const left: number[] = [];
+    for (let round = 0; round < 3; round++) {
+      await acting.tick(requests(0, [0, 1, 2, 3], 60));
+      acting.release(['e1']);
+      await acting.tick([]);
+      // One after the other, down to a batch in which nobody is left to feed.
+      acting.release(['e0', 'e2']);
+      await acting.tick([]);
+      acting.release(['e3']);
+      expect(await acting.tick([])).toEqual([]);
+      left.push(tf.memory().numTensors);
+    }
+    expect(left).toEqual([left[0], left[0], left[0]]);
+    acting.release(['e9']);
+  });
+
+  it('keeps nothing of one that is released in the tick that it joins in', async () => {
+    const acting = policy({ temperature: 5 });
+    const [first] = requests(0, [0], 3);
+    const joining = acting.tick([first!, ...requests(0, [1, 2, 3], 60)]);
+    acting.release(['e0']);
+    await joining;
+    // Past the end that its action would have had.
+    for (let tick = 0; tick < 3; tick++) await acting.tick([]);
+    acting.release(['e1', 'e2', 'e3']);
+  });
+
   it('releases a batch that fails on overflow, and one that is released while it decodes', async () => {
     const broken = Object.fromEntries(Object.entries(weights).map(([name, w]) => [name, tf.fill(w.shape, Number.NaN)]));
     const acting = policy({ weights: broken });
