@@ -7,5 +7,7 @@ export default defineConfig(({ mode }) => ({
     // No test measures time; a busy machine with two cores must not fail one.
     testTimeout: mode === 'full' ? 3_600_000 : 120_000,
     hookTimeout: 120_000,
+    // As bin/isogym.js starts the program.
+    execArgv: ['--no-node-snapshot'],
   },
 }));

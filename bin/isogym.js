@@ -18,5 +18,27 @@ import('fs').then((fs) => {
     process.exitCode = 1;
     return;
   }
+  if (!process.execArgv.includes('--no-node-snapshot')) return withoutSnapshot();
   return import(checkout ? '../src/cli/main.ts' : '../dist/cli/main.js').then((cli) => cli.main(process.argv.slice(2)));
 });
+
+// isolated-vm asks for it: beside isolates, a Node that began from its snapshot can abort. Worker threads have what their
+// process began with, so the whole program begins anew: in this process's place where Node can do that, and else below it.
+function withoutSnapshot() {
+  var args = ['--no-node-snapshot'].concat(process.execArgv, process.argv.slice(1));
+  if (process.execve && process.platform !== 'win32') {
+    process.execve(process.execPath, [process.execPath].concat(args), process.env);
+  }
+  return import('child_process').then((children) => {
+    var child = children.spawn(process.execPath, args, { stdio: 'inherit' });
+    // A terminal sends Ctrl-C to both, and the child decides what it means; others reach this one alone.
+    process.on('SIGINT', () => {});
+    for (const signal of ['SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill(signal));
+    child.on('exit', (code, signal) => {
+      process.exitCode = code === null ? 1 : code;
+      if (signal === null) return;
+      process.removeAllListeners(signal);
+      process.kill(process.pid, signal);
+    });
+  });
+}
