@@ -8,6 +8,7 @@ import { IsogymError, messageOf } from '../records/errors.ts';
 import { stopRule } from '../records/stop-reason.ts';
 import type { Episode } from '../records/trajectory.ts';
 import { Batcher, type TokenAnswer } from './batcher.ts';
+import { checkTold } from './issued.ts';
 import type { RolloutRequest, TokenSpec } from './rollouts.ts';
 import type { Death } from './sandbox/host/protocol.ts';
 import { failedEpisode } from './transcript.ts';
@@ -17,21 +18,27 @@ import type { FromWorker, ToWorker } from './work.ts';
 export type SendShare = (requests: readonly RolloutRequest[], port: MessagePort) => Promise<Death | undefined>;
 
 interface Asked {
+  readonly request: TokenRequest;
   readonly reply: Promise<TokenAnswer>;
   settled: boolean;
+  answer: TokenAnswer | undefined;
 }
 
 export class Conversation {
   readonly #policy: TokenPolicy;
   readonly #batcher: Batcher;
+  readonly #requests: ReadonlyMap<string, RolloutRequest>;
   readonly #send: SendShare;
+  readonly #cancelled: () => boolean;
   /** All that each episode has asked, in order. */
   readonly #log = new Map<string, Asked[]>();
   readonly #episodes = new Map<string, Episode>();
 
-  /** @throws DUPLICATE_EPISODE */
-  constructor(spec: TokenSpec, requests: readonly RolloutRequest[], send: SendShare) {
+  /** @param cancelled whether the run is. @throws DUPLICATE_EPISODE */
+  constructor(spec: TokenSpec, requests: readonly RolloutRequest[], send: SendShare, cancelled: () => boolean) {
     this.#policy = spec.policy;
+    this.#requests = new Map(requests.map((request) => [request.id, request]));
+    this.#cancelled = cancelled;
     this.#batcher = new Batcher(spec.policy, requests, spec.schedule);
     this.#send = send;
   }
@@ -127,7 +134,7 @@ export class Conversation {
           continue;
         }
         if ('ended' in message) {
-          if (mode === 'live') this.#end(message.ended);
+          if (mode === 'live') this.#end(this.#checked(message.ended));
           continue;
         }
         const { episodeId } = message.ask;
@@ -153,13 +160,27 @@ export class Conversation {
     const known = log[turn];
     if (known !== undefined && (mode === 'live' || known.settled)) return known;
     if (mode === 'replay') return undefined;
-    const asked: Asked = { reply: this.#batcher.ask(request), settled: false };
-    const settle = () => {
+    const asked: Asked = { request, reply: this.#batcher.ask(request), settled: false, answer: undefined };
+    const settle = (answer?: TokenAnswer) => {
       asked.settled = true;
+      asked.answer = answer;
     };
-    asked.reply.then(settle, settle);
+    asked.reply.then(settle, () => settle());
     this.#log.set(request.episodeId, [...log, asked]);
     return asked;
+  }
+
+  /** What it says that was sampled, and why it ended, is held against what it was told. One that does not fit is a failure of its own. */
+  #checked(episode: Episode): Episode {
+    const { id } = episode;
+    const { name, version } = this.#policy;
+    const request = this.#requests.get(id) as RolloutRequest;
+    try {
+      checkTold(episode, request, this.#log.get(id) ?? [], version, this.#cancelled());
+      return episode;
+    } catch (error) {
+      return failedEpisode(request, name, 'sandbox-failure', messageOf(error), 'untrusted');
+    }
   }
 
   #end(episode: Episode): void {

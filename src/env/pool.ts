@@ -4,10 +4,11 @@ import { Piscina } from 'piscina';
 import { TABULAR } from '../policy/tabular-policy.ts';
 import { IsogymError, inputError, messageOf } from '../records/errors.ts';
 import type { Episode } from '../records/trajectory.ts';
-import { Conversation } from './conversation.ts';
+import { Conversation, type SendShare } from './conversation.ts';
 import { EarnedReset, type Execute } from './earned-reset.ts';
 import type { Environment } from './environment.ts';
 import { Inside } from './inside.ts';
+import { checkActed } from './issued.ts';
 import { importEnvironment } from './load.ts';
 import { packs, unpackEpisodes } from './packed.ts';
 import {
@@ -144,11 +145,12 @@ export class RolloutPool implements RolloutEngine {
       const bounds = this.#bounds(policy);
       if (policy.kind === 'tokens') {
         const { name, version } = policy.policy;
-        const conversation = new Conversation(policy, requests, async (share, port) => {
+        const send: SendShare = async (share, port) => {
           const task: WorkerTask = { kind: 'converse', requests: share, name, version, bounds, port, stop };
           const answer = await this.#send(task, [port]);
           return 'death' in answer ? answer.death : undefined;
-        });
+        };
+        const conversation = new Conversation(policy, requests, send, () => isSet(stop));
         // One share a worker, by turns, so that those who live at once are spread over them.
         const shares = Array.from({ length: Math.min(this.#workers, requests.length) }, (_, worker) =>
           requests.filter((_, i) => i % this.#workers === worker),
@@ -196,11 +198,17 @@ export class RolloutPool implements RolloutEngine {
     let answer: Served;
     try {
       answer = await this.#send(task);
-      if ('packed' in answer) {
+      if (!('death' in answer)) {
         const { format } = this.#inside;
-        return unpackEpisodes(answer.packed, requests, { format, name, version: how.version, bounds });
+        const { version } = how;
+        const episodes =
+          'packed' in answer
+            ? unpackEpisodes(answer.packed, requests, { format, name, version, bounds })
+            : readEpisodes(answer.episodes, requests, name, bounds);
+        const known = policy.kind === 'recorded' || requests.some(({ fork }) => fork?.goesOn) ? null : version;
+        for (const episode of episodes) checkActed(episode, known, isSet(stop));
+        return episodes;
       }
-      if ('episodes' in answer) return readEpisodes(answer.episodes, requests, name, bounds);
     } catch (error) {
       const untrusted = error instanceof IsogymError && error.code === 'UNTRUSTED';
       if (error instanceof IsogymError && !untrusted) throw error;
@@ -253,6 +261,10 @@ function hostSetup(environment: Environment, options: HostOptions, workers: numb
   } = options;
   const closed = new Int32Array(new SharedArrayBuffer(4));
   return { limits: { residentMiB, graceMs, outsideMs }, recycleAfter, closed, workers };
+}
+
+function isSet(stop: Int32Array): boolean {
+  return Atomics.load(stop, 0) === 1;
 }
 
 /** What a chunk needs of a policy: of records those of its own episodes. */

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { Inside } from '../../src/env/inside.ts';
+import { checkActed } from '../../src/env/issued.ts';
 import { importEnvironment } from '../../src/env/load.ts';
 import { EpisodePacker, type Known, packs, unpackEpisodes } from '../../src/env/packed.ts';
 import { RolloutRunner } from '../../src/env/rollout-runner.ts';
@@ -84,6 +85,8 @@ describe('what a host could have changed', () => {
         new Int32Array(changed.buffer).set([small ? value % 40 : value], at % (changed.length >> 2));
         try {
           for (const [i, episode] of unpackEpisodes(changed, requests, known).entries()) {
+            checkActed(episode, known.version, false);
+            for (const logprob of episode.segments[0]?.logprobs ?? []) expect(logprob ?? 0).toBeLessThanOrEqual(0);
             // The other reader, which knows nothing of this layout.
             expect(readEpisode(JSON.parse(JSON.stringify(episode)), requests[i]!, known.name, bounds)).toEqual(episode);
           }
