@@ -22,7 +22,7 @@ const LAYERS: Readonly<Record<string, { readonly values: readonly string[]; read
 };
 
 /** The files of src/train that touch disk, clock and process on behalf of the pure ones. */
-const SHELL = ['run', 'open-run', 'rig', 'held-out', 'evaluate-run', 'replay-run', 'index'].map(
+const SHELL = ['run', 'open-run', 'foundation', 'rig', 'held-out', 'evaluate-run', 'replay-run', 'index'].map(
   (file) => `src/train/${file}.ts`,
 );
 

@@ -4,7 +4,9 @@ import { z } from 'zod';
 import type { Config } from '../train/config.ts';
 import { isogymVersion } from './version.ts';
 
-export const RUN_FORMAT = 'isogym.run/2';
+export const RUN_FORMAT = 'isogym.run/3';
+
+const moduleSchema = z.object({ code: z.string(), declaration: z.string() });
 
 const manifestSchema = z.object({
   format: z.literal(RUN_FORMAT),
@@ -21,39 +23,62 @@ const manifestSchema = z.object({
   /** Where tensors were computed; equal bytes are promised within one. */
   backend: z.string(),
   device: z.string(),
-  /** Hash of the bundled module that runs in the isolate. */
-  modules: z.object({ environment: z.string(), verifier: z.string() }),
+  /** Hashes of the bundled module that runs in the isolate, and of what is declared outside it. */
+  environment: moduleSchema,
+  verifier: moduleSchema,
+  /** Hash of the task set. */
+  tasks: z.string(),
 });
 
 export type Manifest = z.infer<typeof manifestSchema>;
 
 export function createManifest(
-  run: Pick<Manifest, 'command' | 'modules' | 'backend' | 'device'> & { readonly config: Config },
+  run: Pick<Manifest, 'command' | 'backend' | 'device' | 'environment' | 'verifier' | 'tasks'> & {
+    readonly config: Config;
+  },
 ): Manifest {
+  const { command, backend, device, environment, verifier, tasks } = run;
   return {
     format: RUN_FORMAT,
+    seed: run.config.seed,
+    ...engineOf(run.config),
+    ...{ command, backend, device, environment, verifier, tasks },
+  };
+}
+
+/** What this process would compute a config with. */
+export function engineOf(config: Config): Pick<Manifest, 'isogym' | 'node' | 'v8' | 'platform' | 'config'> {
+  return {
     isogym: isogymVersion(),
     node: process.versions.node,
     v8: process.versions.v8,
     platform: `${process.platform}-${process.arch}`,
-    seed: run.config.seed,
-    config: configHash(run.config),
-    command: run.command,
-    backend: run.backend,
-    device: run.device,
-    modules: run.modules,
+    config: configHash(config),
   };
 }
 
-/** What of a run is not as it was when it began, one line each: it goes on, but not to the bytes that it would have come to. */
-export function changesSince(then: Manifest, now: Manifest): readonly string[] {
+/** What the bytes of a run depend on. A replay neither judges nor computes tensors: it names no verifier and no backend. */
+export type Grounds = Pick<Manifest, 'isogym' | 'v8' | 'platform' | 'config' | 'environment' | 'tasks'> &
+  Partial<Pick<Manifest, 'verifier' | 'backend'>>;
+
+/** What of a run is not as it was when it began, one line each; of what `now` leaves out nothing is said. */
+export function changesSince(then: Manifest, now: Grounds): readonly string[] {
   const major = (version: string) => version.split('.')[0];
   const changes: string[] = [];
-  if (then.modules.environment !== now.modules.environment) changes.push("the environment's code has changed");
-  if (then.modules.verifier !== now.modules.verifier) changes.push("the verifier's code has changed");
-  if (then.backend !== now.backend) changes.push(`it was on backend ${then.backend}`);
-  if (major(then.v8) !== major(now.v8)) changes.push(`it was under V8 ${then.v8}, this is ${now.v8}`);
-  if (then.isogym !== now.isogym) changes.push(`it was under isogym ${then.isogym}, this is ${now.isogym}`);
+  const compare = (same: boolean, change: string) => {
+    if (!same) changes.push(change);
+  };
+  for (const module of ['environment', 'verifier'] as const) {
+    const is = now[module] ?? then[module];
+    compare(then[module].code === is.code, `the ${module}'s code has changed`);
+    compare(then[module].declaration === is.declaration, `what the ${module} declares has changed`);
+  }
+  compare(then.tasks === now.tasks, 'its tasks are others');
+  compare(then.config === now.config, 'config.yaml has changed');
+  compare(then.backend === (now.backend ?? then.backend), `it was on backend ${then.backend}`);
+  compare(major(then.v8) === major(now.v8), `it was under V8 ${then.v8}, this is ${now.v8}`);
+  compare(then.platform === now.platform, `it was on ${then.platform}, this is ${now.platform}`);
+  compare(then.isogym === now.isogym, `it was under isogym ${then.isogym}, this is ${now.isogym}`);
   return changes;
 }
 
@@ -90,7 +115,12 @@ export function configHash(config: Config): string {
   const { isolation: _, ...environment } = config.environment;
   const rest: Record<string, unknown> = { ...config, environment };
   for (const key of OPERATIONAL) if (key !== 'iterations' || config.optimizer.decay === 0) delete rest[key];
-  return hashText(JSON.stringify(sorted(rest)));
+  return hashJson(rest);
+}
+
+/** The same for the same data, whatever the order of its keys. */
+export function hashJson(value: unknown): string {
+  return hashText(JSON.stringify(sorted(value)));
 }
 
 function sorted(value: unknown): unknown {

@@ -1,7 +1,7 @@
 /** @module What a run starts from: a new folder with fresh weights, or the folder and the latest checkpoint of one that was stopped. */
-import { bundle } from '../env/sandbox/bundle.ts';
+import { join } from 'node:path';
 import { memoryBytes } from '../io/machine.ts';
-import { changesSince, configHash, createManifest, hashText, type Manifest } from '../io/manifest.ts';
+import { changesSince, configHash, createManifest, type Manifest } from '../io/manifest.ts';
 import { quoted, shownPath } from '../io/paths.ts';
 import { RunFolder } from '../io/run-folder.ts';
 import type { Backend } from '../policy/backends/select.ts';
@@ -9,6 +9,7 @@ import { inputError } from '../records/errors.ts';
 import { deriveSeed, generator } from '../records/random.ts';
 import { decodeCheckpoint, type Position } from './checkpoint.ts';
 import type { Config } from './config.ts';
+import { environmentHashes, tasksHash, verifierHashes } from './foundation.ts';
 import type { Carried } from './groups.ts';
 import { type Learner, learnerFor } from './learner.ts';
 import { checkMemory } from './memory.ts';
@@ -38,16 +39,17 @@ export interface OpenedRun {
   readonly carried?: Carried;
 }
 
-/** @throws UNKNOWN_SCRIPT, RUN_FOLDER; where a run is gone on with, what is wrong with its records, and RESUME_ITERATIONS, RUN_FINISHED */
+/** @throws UNKNOWN_SCRIPT, RUN_FOLDER; where a run is gone on with, what is wrong with its records, and RESUME_ITERATIONS, RUN_FINISHED, TASKS_CHANGED */
 export async function openRun(options: OpenOptions, { name, device }: Backend, rig: OpenRig): Promise<OpenedRun> {
   const { config, resume, command = 'train()', where } = options;
   if (config.warmStart !== undefined) checkScripts(config.warmStart, Object.keys(rig.environment.scripts), where);
-  const modules = {
-    environment: hashText(await bundle(rig.environment.world)),
-    verifier: hashText(await bundle(rig.verifier.source)),
-  };
+  const environment = await environmentHashes(rig.environment);
+  const verifier = await verifierHashes(rig.verifier);
   if (resume === undefined) checkMemory(rig.agent.parameters, name, memoryBytes(), where);
-  const manifest = createManifest({ config, command, backend: name, device, modules });
+  const manifest = createManifest({
+    ...{ config, command, backend: name, device },
+    ...{ environment, verifier, tasks: tasksHash(rig.tasks) },
+  });
   return resume === undefined ? begin(options, rig, manifest) : goOn(options, rig, manifest, resume);
 }
 
@@ -66,11 +68,13 @@ async function goOn(options: OpenOptions, rig: OpenRig, manifest: Manifest, path
   const { snapshot, ...at } = decodeCheckpoint(folder.latestCheckpoint(), configHash(config), rig.agent.files);
   const { position } = at;
   checkIterations(config, position, folder);
+  const then = folder.manifest();
+  checkTasks(then, manifest, folder);
   const last = await folder.truncate((record) => isAfter(record, position));
   folder.writeConfig(config);
   reporter.note(`run ${shownPath(folder.path)}, resumed at ${position.phase} ${position.step}`);
   noteMode(config, reporter);
-  for (const change of changesSince(folder.manifest(), manifest)) {
+  for (const change of changesSince(then, manifest)) {
     reporter.note(`not to the bytes that it would have come to: ${change}`);
   }
   for (const log of ['metrics', 'trajectories'] as const) {
@@ -106,6 +110,16 @@ function checkIterations({ iterations }: Config, { phase, step }: Position, fold
       `To go on for longer: ${command} iterations=${2 * step}`,
     );
   }
+}
+
+/** What was evaluated before is kept and compared task by task with what comes. @throws TASKS_CHANGED */
+function checkTasks(then: Manifest, now: Manifest, folder: RunFolder): void {
+  if (then.tasks === now.tasks) return;
+  throw inputError(
+    'TASKS_CHANGED',
+    `${shownPath(folder.path)}: expected the tasks that the run began with, found others: task() of the environment has changed`,
+    `Restore it, or begin a new run: isogym train --config ${quoted(shownPath(join(folder.path, 'config.yaml')))}`,
+  );
 }
 
 /** Whether the last record of a log is what was written right before a position. */

@@ -2,16 +2,16 @@
 import { join } from 'node:path';
 import { type Difference, firstDifference } from '../env/replay.ts';
 import type { RolloutRequest } from '../env/rollouts.ts';
-import { bundle } from '../env/sandbox/bundle.ts';
 import { loadConfig } from '../io/config-file.ts';
 import { readJsonl } from '../io/jsonl.ts';
-import { configHash, hashText, type Manifest } from '../io/manifest.ts';
+import { changesSince, engineOf, type Manifest } from '../io/manifest.ts';
 import { shownPath } from '../io/paths.ts';
 import { RunFolder } from '../io/run-folder.ts';
 import { inputError, messageOf } from '../records/errors.ts';
 import { publicPart, type Task } from '../records/task.ts';
 import type { Episode, Trajectory } from '../records/trajectory.ts';
 import type { Config } from './config.ts';
+import { environmentHashes, tasksHash } from './foundation.ts';
 import type { Reporter } from './reporter.ts';
 import { openStage, type Stage, startRollouts } from './rig.ts';
 
@@ -124,21 +124,12 @@ function compare(recorded: Episode, again: Episode): Difference | undefined {
 
 /** @throws REPLAY_ELSEWHERE naming all that is not as it was when the run was made */
 async function checkSame(then: Manifest, config: Config, stage: Stage, run: string): Promise<void> {
-  const major = (version: string) => version.split('.')[0];
-  const platform = `${process.platform}-${process.arch}`;
-  const { v8 } = process.versions;
-  const other = [
-    ...(then.modules.environment === hashText(await bundle(stage.environment.world))
-      ? []
-      : ["the environment's code has changed since"]),
-    ...(then.config === configHash(config) ? [] : ['config.yaml has changed since']),
-    ...(major(then.v8) === major(v8) ? [] : [`it was made under V8 ${then.v8} (Node ${then.node}), this is V8 ${v8}`]),
-    ...(then.platform === platform ? [] : [`it was made on ${then.platform}, this is ${platform}`]),
-  ];
+  const environment = await environmentHashes(stage.environment);
+  const other = changesSince(then, { ...engineOf(config), environment, tasks: tasksHash(stage.tasks) });
   if (other.length === 0) return;
   throw inputError(
     'REPLAY_ELSEWHERE',
-    `${shownPath(run)}: expected code, engine and platform of the run, found that ${other.join('; ')}`,
+    `${shownPath(run)}: expected code, tasks, engine and platform of the run, found that ${other.join('; ')}`,
     'The same bytes are promised within one of each. Replay it with what it was made with.',
   );
 }

@@ -17,6 +17,8 @@ export function manifestOf(config: Config): Manifest {
     command: 'isogym train --config x.yaml',
     backend: 'wasm',
     device: 'a processor',
-    modules: { environment: 'e', verifier: 'v' },
+    environment: { code: 'e', declaration: 'd' },
+    verifier: { code: 'v', declaration: 'd' },
+    tasks: 't',
   });
 }

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { changesSince, configHash, createManifest } from '../../src/io/manifest.ts';
-import { someConfig } from './made.ts';
+import { changesSince, configHash } from '../../src/io/manifest.ts';
+import { manifestOf, someConfig } from './made.ts';
 
 test('the hash of a config does not depend on the order of its keys', () => {
   const reversed = Object.fromEntries(Object.entries(someConfig).reverse()) as typeof someConfig;
@@ -33,14 +33,30 @@ test('where the learning rate decays, the number of iterations is part of what i
 });
 
 test('what has changed since a run began is said, and nothing where nothing has', () => {
-  const modules = { environment: 'a', verifier: 'b' };
-  const then = createManifest({ config: someConfig, command: 'x', backend: 'wasm', device: 'd', modules });
+  const then = manifestOf(someConfig);
   expect(changesSince(then, then)).toEqual([]);
-  const now = { ...then, backend: 'cpu', v8: '99.1', modules: { environment: 'c', verifier: 'd' } };
-  expect(changesSince(then, now)).toEqual([
+  const now = {
+    ...then,
+    ...{ isogym: '0', backend: 'cpu', v8: '99.1', platform: 'plan9-vax', config: 'c', tasks: 'u' },
+  };
+  const module = { code: 'x', declaration: 'y' };
+  expect(changesSince(then, { ...now, environment: module, verifier: module })).toEqual([
     "the environment's code has changed",
+    'what the environment declares has changed',
     "the verifier's code has changed",
+    'what the verifier declares has changed',
+    'its tasks are others',
+    'config.yaml has changed',
     'it was on backend wasm',
     `it was under V8 ${then.v8}, this is 99.1`,
+    `it was on ${then.platform}, this is plan9-vax`,
+    `it was under isogym ${then.isogym}, this is 0`,
   ]);
+});
+
+test('what judges and what computes tensors is no change where neither is used', () => {
+  const { verifier: _, backend: __, ...now } = manifestOf(someConfig);
+  expect(
+    changesSince({ ...manifestOf(someConfig), backend: 'other', verifier: { code: '', declaration: '' } }, now),
+  ).toEqual([]);
 });

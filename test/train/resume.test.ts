@@ -100,6 +100,15 @@ test('a checkpoint made under another config is refused', async () => {
   await expect(resume(path)).rejects.toMatchObject({ code: 'CHECKPOINT_OTHER_CONFIG', exitCode: 2 });
 }, 60_000);
 
+test('a run whose tasks have changed since is refused, as what was evaluated before would be paired with others', async () => {
+  const { path } = await trainShipped('toy-lookup-tabular.yaml', SMALL_TABULAR);
+  const manifest = textOf(path, 'manifest.json');
+  writeFileSync(join(path, 'manifest.json'), manifest.replace(/"tasks": "[^"]*"/, '"tasks": "0"'));
+  const written = textOf(path, 'metrics.jsonl');
+  await expect(resume(path, ['iterations=9'])).rejects.toMatchObject({ code: 'TASKS_CHANGED', exitCode: 2 });
+  expect(textOf(path, 'metrics.jsonl')).toBe(written);
+}, 60_000);
+
 test('a run that had ended goes on for longer and is evaluated anew', async () => {
   const overrides = [...SMALL_TABULAR, 'checkpoint.every=2'];
   const { path: whole } = await trainShipped('toy-lookup-tabular.yaml', [...overrides, 'iterations=20']);
