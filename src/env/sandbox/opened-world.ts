@@ -17,9 +17,9 @@ export interface WorldSession {
 /** A world that can be forked: what `WorldHost.open` gives. */
 export interface ForkableWorld extends WorldSession {
   /**
-   * SHA-256 [64 hexadecimal digits] of its state: of its snapshot, generator and clock where the world declares `snapshot`,
-   * else of all that made it (task, seed, calls and what they came to). Equal hashes mean equal states; without a snapshot
-   * two ways to one state have two hashes.
+   * SHA-256 [64 hexadecimal digits] of its state: of task and seed, and of its snapshot, generator and clock where the world
+   * declares `snapshot`, else of its calls and what they came to. Equal hashes mean equal states; without a snapshot two ways
+   * to one state have two hashes.
    * @throws FORK_IMPOSSIBLE
    */
   stateHash(): string;
@@ -73,10 +73,11 @@ export class OpenedWorld implements ForkableWorld {
   }
 
   stateHash(): string {
-    const snapshot = this.#snapshot();
-    if (snapshot !== '') return hash('sha256', snapshot);
     const { publicJson, seed } = this.#origin;
-    return hash('sha256', JSON.stringify([publicJson, seed, this.#past.map((p) => [p.tool, p.argsJson, p.outcome])]));
+    const snapshot = this.#snapshot();
+    // A snapshot holds what changes; what the world was opened with its tools may read too.
+    const since = snapshot !== '' ? snapshot : this.#past.map((p) => [p.tool, p.argsJson, p.outcome]);
+    return hash('sha256', JSON.stringify([publicJson, seed, since]));
   }
 
   fork(): OpenedWorld {

@@ -64,7 +64,10 @@ describe.each(Object.entries(WORLDS))('a world %s', (_, script) => {
     };
     expect(hash('1', 's', 1)).toBe(hash('1', 's', 1));
     expect(hash('1', 's', 1)).toMatch(/^[0-9a-f]{64}$/);
-    const others = [hash('1', 's'), hash('1', 's', 1), hash('1', 's', 2), hash('1', 't', 1), hash('1', 's', 1, 1)];
+    const others = [
+      ...[hash('1', 's'), hash('1', 's', 1), hash('1', 's', 2), hash('1', 't', 1), hash('1', 's', 1, 1)],
+      ...[hash('2', 's'), hash('2', 's', 1)],
+    ];
     expect(new Set(others).size).toBe(others.length);
     host.dispose();
   });
