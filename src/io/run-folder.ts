@@ -1,5 +1,5 @@
 /** @module A run on disk: made once, never overwritten, readable while it grows. */
-import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, truncateSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, truncateSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { stringify } from 'yaml';
 import { IsogymError, inputError, messageOf } from '../records/errors.ts';
@@ -147,6 +147,15 @@ export class RunFolder {
       }
     }
     return last;
+  }
+
+  /** Takes away the evaluations along the way (`evaluations/iteration-N.*`) with N above `iterations`: of weights that are learnt again. */
+  dropEvaluationsAfter(iterations: number): void {
+    const folder = join(this.path, 'evaluations');
+    for (const name of existsSync(folder) ? readdirSync(folder) : []) {
+      const [, iteration] = /^iteration-(\d+)\./.exec(name) ?? [];
+      if (Number(iteration) > iterations) this.writing(folder, () => rmSync(join(folder, name)));
+    }
   }
 
   has(file: string): boolean {

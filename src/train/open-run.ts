@@ -71,6 +71,7 @@ async function goOn(options: OpenOptions, rig: OpenRig, manifest: Manifest, path
   const then = folder.manifest();
   checkTasks(then, manifest, folder);
   const last = await folder.truncate((record) => isAfter(record, position));
+  folder.dropEvaluationsAfter(position.phase === 'train' ? position.step : 0);
   folder.writeConfig(config);
   reporter.note(`run ${shownPath(folder.path)}, resumed at ${position.phase} ${position.step}`);
   noteMode(config, reporter);
@@ -93,9 +94,11 @@ function noteMode({ rollouts }: Config, reporter: Reporter): void {
 }
 
 /** Whether there is anything to go on for. @throws RESUME_ITERATIONS, RUN_FINISHED */
-function checkIterations({ iterations }: Config, { phase, step }: Position, folder: RunFolder): void {
+function checkIterations({ iterations, optimizer }: Config, { phase, step }: Position, folder: RunFolder): void {
   if (phase !== 'train') return;
   const command = `isogym train --resume ${quoted(shownPath(folder.path))}`;
+  const begin = beginning(folder);
+  const more = Math.max(1, 2 * step);
   if (step > iterations) {
     throw inputError(
       'RESUME_ITERATIONS',
@@ -107,7 +110,10 @@ function checkIterations({ iterations }: Config, { phase, step }: Position, fold
     throw inputError(
       'RUN_FINISHED',
       `expected a run that was stopped, found one that has come to its end: ${step} iterations`,
-      `To go on for longer: ${command} iterations=${2 * step}`,
+      // With decay every step depends on how many there will be: the same run cannot go on for longer.
+      optimizer.decay > 0
+        ? `With optimizer.decay no run goes on for longer. Begin a new one: ${begin} iterations=${more}`
+        : `To go on for longer: ${command} iterations=${more}`,
     );
   }
 }
@@ -118,8 +124,13 @@ function checkTasks(then: Manifest, now: Manifest, folder: RunFolder): void {
   throw inputError(
     'TASKS_CHANGED',
     `${shownPath(folder.path)}: expected the tasks that the run began with, found others: task() of the environment has changed`,
-    `Restore it, or begin a new run: isogym train --config ${quoted(shownPath(join(folder.path, 'config.yaml')))}`,
+    `Restore it, or begin a new run: ${beginning(folder)}`,
   );
+}
+
+/** The command for a new run of the same config. */
+function beginning(folder: RunFolder): string {
+  return `isogym train --config ${quoted(shownPath(join(folder.path, 'config.yaml')))}`;
 }
 
 /** Whether the last record of a log is what was written right before a position. */

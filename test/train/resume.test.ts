@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { existsSync, readdirSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
@@ -119,6 +119,34 @@ test('a run that had ended goes on for longer and is evaluated anew', async () =
   await expect(resume(path)).rejects.toMatchObject({ code: 'RUN_FINISHED', exitCode: 2 });
   expect(textOf(path, 'summary.json')).toBe(summary);
   await expect(resume(path, ['iterations=4'])).rejects.toMatchObject({ code: 'RESUME_ITERATIONS', exitCode: 2 });
+}, 60_000);
+
+test.each([
+  [['iterations=0'], /--resume .* iterations=1$/],
+  [['iterations=2', 'optimizer.decay=0.5'], /--config .*config.yaml.* iterations=4$/],
+])(
+  'a run that has ended (%j) says what can be done',
+  async (overrides, hint) => {
+    const { path } = await trainShipped('toy-lookup-tabular.yaml', [...SMALL_TABULAR, ...overrides]);
+    await expect(resume(path)).rejects.toMatchObject({ code: 'RUN_FINISHED', hint: expect.stringMatching(hint) });
+  },
+  60_000,
+);
+
+test('an evaluation of weights from after the checkpoint is made anew, one of weights from before is kept', async () => {
+  const overrides = [...SMALL_TABULAR, 'checkpoint.every=3', 'evaluation.every=2'];
+  const { path } = await trainShipped('toy-lookup-tabular.yaml', overrides);
+  const kept = (n: number) => `evaluations/iteration-${n}.json`;
+  const [before, after] = [textOf(path, kept(2)), textOf(path, kept(4))];
+  const other = (text: string) => text.replace(/"return":-?[0-9.]+/, '"return":-9');
+  // As a kill would have left it after the fourth iteration, of which another backend came to something else.
+  for (const file of [2, 4].map(kept)) writeFileSync(join(path, file), other(textOf(path, file)));
+  rmSync(join(path, 'summary.json'));
+  rmSync(join(path, 'checkpoints', '000004'), { recursive: true });
+  await resume(path);
+  expect(textOf(path, kept(4))).toBe(after);
+  expect(textOf(path, kept(2))).toBe(other(before));
+  expect(other(before)).not.toBe(before);
 }, 60_000);
 
 test('a KL penalty without a warm start is anchored at the fresh weights', async () => {
