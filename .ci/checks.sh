@@ -1,4 +1,4 @@
-# Counting of checks, for .ci/run and .ci/full. Sourced in the repository's root.
+# Counting of checks, for .ci/run, .ci/full and bench/gpu-check.sh. Sourced in the repository's root.
 passed=0
 failed=0
 scratch=$(mktemp -d)
@@ -55,3 +55,6 @@ finish() {
   printf '\n%d passed, %d failed\n' "$passed" "$failed"
   [ "$failed" -eq 0 ]
 }
+
+# What runs TensorFlow's C library, on the CPU or on a GPU.
+NATIVE_TESTS=(test/policy/backends test/policy/replay test/policy/generate/replayed.test.ts test/train/replayed-steps.test.ts test/train/handles.test.ts)

@@ -19,8 +19,6 @@ native_tests() {
   tests 'the native backend: conformance, and replay against eager' "$@"
 }
 
-NATIVE_TESTS=(test/policy/backends test/policy/replay test/policy/generate/replayed.test.ts test/train/replayed-steps.test.ts test/train/handles.test.ts)
-
 # For every change: every operation against cpu, eagerly and replayed, and one replay of the training and of the decode step against eager.
 NATIVE_SMOKE=(test/policy/backends/native-conformance.test.ts "${NATIVE_TESTS[@]:1:3}"
   -t 'TensorFlow computes what cpu does|a session|first step is the eager one|eager one under a grammar|records each shape once')

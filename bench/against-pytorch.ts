@@ -7,7 +7,8 @@
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { BENCH_MODELS } from '../src/bench/train.ts';
-import { median, printedBy, pythonWith } from './peer.ts';
+import { median } from '../src/train/statistics.ts';
+import { printedBy, pythonWith } from './peer.ts';
 
 const { values } = parseArgs({
   options: {

@@ -17,7 +17,7 @@ import { selectBackend } from '../src/policy/backends/select.ts';
 import { transformer } from '../src/policy/transformer/model.ts';
 import { generator } from '../src/records/random.ts';
 import { EagerSteps } from '../src/train/eager-steps.ts';
-import { median } from './peer.ts';
+import { median } from '../src/train/statistics.ts';
 
 const { values } = parseArgs({
   options: {

@@ -4,9 +4,12 @@
  *
  * PYTHON is a Python that has trl and torch. `--install FOLDER` makes one there, by venv and pip, and asks for nothing else.
  */
+import { loadavg } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { median, printedBy, pythonWith } from './peer.ts';
+import { examine } from '../src/io/machine.ts';
+import { median } from '../src/train/statistics.ts';
+import { printedBy, pythonWith } from './peer.ts';
 
 const { values } = parseArgs({
   options: {
@@ -25,6 +28,7 @@ interface Step {
 }
 
 const PARTS = ['stepMs', 'generateMs', 'updateMs'] as const;
+const loadBefore = loadavg()[0];
 const python = pythonWith(['torch', 'trl'], values);
 const rounds: { trl: Step & Record<'trl' | 'torch' | 'transformers', string>; isogym: Step }[] = [];
 for (let round = 0; round < Number(values.rounds); round++) {
@@ -46,4 +50,12 @@ for (const { what, trlMs, isogymMs, ratio } of results) {
 }
 const [first] = rounds;
 const versions = first && { trl: first.trl.trl, torch: first.trl.torch, transformers: first.trl.transformers };
-console.log(JSON.stringify({ ...versions, rounds, results }));
+console.log(
+  JSON.stringify({
+    machine: examine(),
+    load: { before: loadBefore, after: loadavg()[0] },
+    ...versions,
+    rounds,
+    results,
+  }),
+);

@@ -32,7 +32,7 @@ step "auto takes $BACKEND" node -e '
 export ISOGYM_TEST_BACKEND="$BACKEND"
 # Without TF32, which keeps ten bits: the tolerances are those of float32.
 tests 'conformance, and replay against eager' env NVIDIA_TF32_OVERRIDE=0 timeout "$(within 150)" vitest run \
-  test/policy/backends/native-conformance.test.ts test/policy/replay test/policy/generate/replayed.test.ts test/train/replayed-steps.test.ts
+  test/policy/backends/native-conformance.test.ts "${NATIVE_TESTS[@]:1}"
 
 # Utilisation is sampled while the bench runs; 0 % in most lines means that the GPU waits.
 if command -v nvidia-smi >/dev/null; then

@@ -1,4 +1,4 @@
-/** @module What the comparisons with other frameworks share: their Python, a process that prints one JSON object, and medians. */
+/** @module What the comparisons with other frameworks share: their Python and a process that prints one JSON object. */
 import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
 
@@ -25,8 +25,4 @@ export function printedBy<T>(command: string, args: readonly string[]): T {
   return JSON.parse(
     execFileSync(command, args, { encoding: 'utf8', cwd: ROOT, env, stdio: ['ignore', 'pipe', 'ignore'] }),
   );
-}
-
-export function median(values: readonly number[]): number {
-  return values.toSorted((a, b) => a - b)[values.length >> 1] ?? Number.NaN;
 }

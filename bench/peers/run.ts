@@ -11,6 +11,7 @@ import { loadavg } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { examine } from '../../src/io/machine.ts';
+import { median } from '../../src/train/statistics.ts';
 
 const { values } = parseArgs({
   options: { rounds: { type: 'string', default: '3' }, gymnasium: { type: 'string' }, verifiers: { type: 'string' } },
@@ -81,10 +82,6 @@ function round(): Rates {
     };
   }
   return rates;
-}
-
-function median(all: readonly number[]): number {
-  return [...all].sort((a, b) => a - b)[all.length >> 1] ?? Number.NaN;
 }
 
 const loadBefore = loadavg()[0];

@@ -15,7 +15,7 @@ import type { Task } from '../records/task.ts';
 import type { Episode, Trajectory } from '../records/trajectory.ts';
 import { groupRequests, verifierInput } from '../train/collect.ts';
 import { judge } from '../train/returns.ts';
-import { percentile } from '../train/statistics.ts';
+import { median } from '../train/statistics.ts';
 import type { Verifier, Verify } from '../verifiers/verifier.ts';
 
 /** What one pass over the tasks took [ms]. `policyMs`, `toolMs` are parts of a third, timed run, `timedMs` in all. */
@@ -214,12 +214,8 @@ function timedWorld(world: WorldSession, spent: Spent, now: () => number): World
 
 export function loopFigures(policy: string, passes: readonly LoopPass[]): LoopFigures {
   const steps = (passes[0]?.episodes ?? []).reduce((sum, episode) => sum + episode.steps.length, 0);
-  const perStep = (of: (pass: LoopPass) => number) => (1000 * percentile(passes.map(of), 0.5)) / steps;
-  const share = (of: (pass: LoopPass) => number) =>
-    percentile(
-      passes.map((pass) => of(pass) / pass.timedMs),
-      0.5,
-    );
+  const perStep = (of: (pass: LoopPass) => number) => (1000 * median(passes.map(of))) / steps;
+  const share = (of: (pass: LoopPass) => number) => median(passes.map((pass) => of(pass) / pass.timedMs));
   const orchestration = ({ timedMs, policyMs, toolMs }: LoopPass) => timedMs - policyMs - toolMs;
   return {
     policy,

@@ -1,7 +1,7 @@
 /** @module The policies that benches run, by name: an environment's scripts, and learners as they are before the first step. */
 import type { Environment } from '../env/environment.ts';
 import type { PolicySpec } from '../env/rollouts.ts';
-import { selectBackend } from '../policy/backends/select.ts';
+import { type Backend, describeBackend, selectBackend } from '../policy/backends/select.ts';
 import { generator } from '../records/random.ts';
 import { agentOf } from '../train/agent.ts';
 import { onDevice } from '../train/eager-steps.ts';
@@ -19,20 +19,32 @@ const TRANSFORMER = {
   ropeBase: 10_000,
 } as const;
 
-/** @throws POLICY_UNFIT, UNKNOWN_SCRIPT when they are run */
+export interface BenchPolicies {
+  readonly policies: readonly { readonly name: string; readonly spec: PolicySpec }[];
+  /** Where learners compute; undefined where there is none among them. */
+  readonly backend: Backend | undefined;
+}
+
+/** @param note told which backend was taken. @throws POLICY_UNFIT, UNKNOWN_SCRIPT when they are run */
 export async function benchPolicies(
   names: readonly string[],
   environment: Environment,
-): Promise<{ readonly name: string; readonly spec: PolicySpec }[]> {
-  const policies: { readonly name: string; readonly spec: PolicySpec }[] = [];
+  note: (text: string) => void,
+): Promise<BenchPolicies> {
+  const backend = names.some(isLearner) ? await selectBackend('auto') : undefined;
+  if (backend !== undefined) note(describeBackend(backend));
+  const policies: BenchPolicies['policies'][number][] = [];
   for (const name of names) policies.push({ name, spec: await specOf(name, environment) });
-  return policies;
+  return { policies, backend };
+}
+
+function isLearner(name: string): name is 'tabular' | 'transformer' {
+  return name === 'tabular' || name === 'transformer';
 }
 
 async function specOf(name: string, environment: Environment): Promise<PolicySpec> {
   if (name === 'uniform') return { kind: 'uniform' };
-  if (name !== 'tabular' && name !== 'transformer') return { kind: 'scripted', script: name };
-  await selectBackend('auto');
+  if (!isLearner(name)) return { kind: 'scripted', script: name };
   const agent = agentOf(name === 'tabular' ? { kind: 'tabular', temperature: 1 } : TRANSFORMER, environment);
   return agent.policy(onDevice(agent.model.init(generator('bench'))), 0, 'sampled');
 }

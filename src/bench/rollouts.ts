@@ -10,7 +10,7 @@ import type { PolicySpec } from '../env/rollouts.ts';
 import type { Task } from '../records/task.ts';
 import type { Trajectory } from '../records/trajectory.ts';
 import { collect, groupRequests, type Rig } from '../train/collect.ts';
-import { percentile } from '../train/statistics.ts';
+import { median, percentile } from '../train/statistics.ts';
 import { importVerifier } from '../verifiers/load.ts';
 import { VerifierPool } from '../verifiers/pool.ts';
 import { LoopBench, type LoopFigures, type LoopPass, loopFigures } from './loop.ts';
@@ -45,6 +45,8 @@ export interface RolloutBenchOptions {
   /** Absolute URLs of the modules. */
   readonly environment: string;
   readonly verifier: string;
+  /** Of the environment, validated. */
+  readonly options: unknown;
   readonly policies: readonly { readonly name: string; readonly spec: PolicySpec }[];
   readonly maxSteps: number | undefined;
   readonly reset: ResetLevel;
@@ -85,7 +87,7 @@ export async function benchRollouts(
     for (const isolation of o.isolations) {
       for (const workers of o.workers) {
         const maxSteps = o.maxSteps === undefined ? {} : { maxSteps: o.maxSteps };
-        const setup = { environment: o.environment, options: environment.options.parse({}), ...maxSteps };
+        const setup = { environment: o.environment, options: o.options, ...maxSteps };
         const pool = await RolloutPool.start({ ...setup, reset: o.reset, isolation, workers });
         places.push({ isolation, workers, pool, rig: { rollouts: pool, verifiers, verifier, stepPenalty: 0.05 } });
       }
@@ -114,8 +116,7 @@ async function benchPolicy(
 ): Promise<{ readonly rows: readonly RolloutFigures[]; readonly figures: LoopFigures | undefined }> {
   const { now, cpuMs, rounds, signal } = o;
   const count = spec.kind === 'tokens' ? Math.max(1, Math.round(o.episodes / 10)) : o.episodes;
-  const options = environment.options.parse({});
-  const tasks = Array.from({ length: count }, (_, index) => environment.task('bench', index, options));
+  const tasks = Array.from({ length: count }, (_, index) => environment.task('bench', index, o.options));
   const passes: LoopPass[] = [];
   const rates = places.map(
     (): { seconds: number[]; cpu: number[]; busy: number[]; episodes: readonly Trajectory[] } => ({
@@ -146,13 +147,7 @@ async function benchPolicy(
       rate.episodes = episodes;
     }
   }
-  const unsealed =
-    passes.length === 0
-      ? undefined
-      : percentile(
-          passes.map((pass) => pass.unsealedMs),
-          0.5,
-        );
+  const unsealed = passes.length === 0 ? undefined : median(passes.map((pass) => pass.unsealedMs));
   const rows: RolloutFigures[] = [];
   if (loop !== undefined && unsealed !== undefined && passes[0] !== undefined && spec.kind !== 'tokens') {
     const latencies = await alone(tasks, now, (task, i) => loop.one(spec, task, `alone/${i}`));
@@ -162,29 +157,23 @@ async function benchPolicy(
       ...perSecond(counted, unsealed / 1000, spec),
       relativeToUnsealed: 1,
       latencyMs: latencies,
-      cpuUsPerEpisode:
-        (1000 *
-          percentile(
-            passes.map((pass) => pass.unsealedCpuMs),
-            0.5,
-          )) /
-        count,
+      cpuUsPerEpisode: (1000 * median(passes.map((pass) => pass.unsealedCpuMs))) / count,
       utilisation: null,
     });
   }
   for (const [i, { isolation, workers, rig }] of places.entries()) {
     const { seconds, cpu, busy, episodes } = rates[i] as (typeof rates)[number];
-    const median = percentile(seconds, 0.5);
+    const typical = median(seconds);
     const all = seconds.reduce((sum, s) => sum + s, 0);
     const latencyMs = await alone(tasks, now, (task, at) =>
       collect(rig, groupRequests([task], 1, 'alone', at), [task], spec, signal),
     );
     rows.push({
       ...{ environment: environment.name, policy: name, reset: o.reset, isolation, workers },
-      ...perSecond(countsOf(episodes), median, spec),
-      relativeToUnsealed: unsealed === undefined ? null : unsealed / 1000 / (median * workers),
+      ...perSecond(countsOf(episodes), typical, spec),
+      relativeToUnsealed: unsealed === undefined ? null : unsealed / 1000 / (typical * workers),
       latencyMs,
-      cpuUsPerEpisode: (1000 * percentile(cpu, 0.5)) / count,
+      cpuUsPerEpisode: (1000 * median(cpu)) / count,
       utilisation: Math.min(1, busy.reduce((sum, ms) => sum + ms, 0) / (1000 * all * workers)),
     });
   }
@@ -202,7 +191,7 @@ async function alone(
     await one(tasks[i % tasks.length] as Task, i);
     times.push(now() - start);
   }
-  return { p50: percentile(times, 0.5), p95: percentile(times, 0.95), p99: percentile(times, 0.99) };
+  return { p50: median(times), p95: percentile(times, 0.95), p99: percentile(times, 0.99) };
 }
 
 interface Counts {

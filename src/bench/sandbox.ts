@@ -10,7 +10,7 @@ import { HostSupervisor } from '../env/sandbox/host/supervisor.ts';
 import { WorldHost } from '../env/sandbox/world-host.ts';
 import { IsogymError } from '../records/errors.ts';
 import type { Json } from '../records/json.ts';
-import { percentile } from '../train/statistics.ts';
+import { median } from '../train/statistics.ts';
 
 export interface ResetFigures {
   readonly level: ResetLevel;
@@ -44,6 +44,8 @@ export interface RecoveryFigures {
 
 export interface SandboxBenchOptions {
   readonly environment: Environment;
+  /** Of the environment, validated. */
+  readonly options: unknown;
   readonly rounds: number;
   readonly now: () => number;
   readonly signal: AbortSignal;
@@ -63,12 +65,13 @@ const ATTACKS = {
 
 export async function benchResets({
   environment,
+  options,
   rounds,
   now,
-}: Pick<SandboxBenchOptions, 'environment' | 'rounds' | 'now'>): Promise<readonly ResetFigures[]> {
+}: Pick<SandboxBenchOptions, 'environment' | 'options' | 'rounds' | 'now'>): Promise<readonly ResetFigures[]> {
   const { memoryMiB, code, world } = environment;
   const script = await bundle(world);
-  const text = JSON.stringify(environment.task('bench', 0, environment.options.parse({})).public);
+  const text = JSON.stringify(environment.task('bench', 0, options).public);
   return LEVELS.map((reset) => {
     const host = new WorldHost({ script, reset, memoryMiB, ...(code === undefined ? {} : { code }) });
     const times: number[] = [];
@@ -81,17 +84,17 @@ export async function benchResets({
     host.dispose();
     const warm = times.slice(count / (rounds + 1));
     const total = warm.reduce((sum, ms) => sum + ms, 0);
-    return { level: reset, perSecond: (1000 * warm.length) / total, p50Ms: percentile(warm, 0.5) };
+    return { level: reset, perSecond: (1000 * warm.length) / total, p50Ms: median(warm) };
   });
 }
 
 /** One tool's call, with arguments that it takes. */
 export async function benchCall(
-  { environment, rounds, now }: SandboxBenchOptions,
+  { environment, options, rounds, now }: SandboxBenchOptions,
   call: { readonly tool: string; readonly arguments: { readonly [key: string]: Json } },
 ): Promise<CallFigures> {
   const { memoryMiB, world } = environment;
-  const task = environment.task('bench', 0, environment.options.parse({}));
+  const task = environment.task('bench', 0, options);
   const text = JSON.stringify(task.public);
   const { default: create } = (await import(world.href)) as { readonly default: CreateWorld };
   const { tools } = create({ public: task.public, random: () => 0, runCode: () => [] });
@@ -112,14 +115,8 @@ export async function benchCall(
   host.dispose();
   return {
     tool: call.tool,
-    sealedUs: percentile(
-      times.map(({ sealed }) => sealed),
-      0.5,
-    ),
-    directUs: percentile(
-      times.map(({ direct: one }) => one),
-      0.5,
-    ),
+    sealedUs: median(times.map(({ sealed }) => sealed)),
+    directUs: median(times.map(({ direct: one }) => one)),
   };
 }
 
@@ -145,7 +142,6 @@ export async function benchCode({ rounds, now, interpreter }: SandboxBenchOption
     rates.process.push(ofProcess);
   }
   await supervisor.close();
-  const median = (values: readonly number[]) => percentile(values, 0.5);
   const over = (values: readonly number[]) =>
     interpreter === undefined ? null : median(values.map((rate, i) => rate / (rates.process[i] as number)));
   return {
@@ -158,26 +154,40 @@ export async function benchCode({ rounds, now, interpreter }: SandboxBenchOption
 }
 
 /** At rest before each attack, so that the spare host is ready, as it is but for the first moment after a death. */
-export async function benchRecovery(o: SandboxBenchOptions): Promise<readonly RecoveryFigures[]> {
+export async function benchRecovery(
+  o: Pick<SandboxBenchOptions, 'rounds' | 'now' | 'signal' | 'sleep'> & {
+    /** Code by name. Default: two that no timeout ends. */
+    readonly attacks?: Readonly<Record<string, string>>;
+  },
+): Promise<readonly RecoveryFigures[]> {
   const timeoutMs = 250;
   const supervisor = await codeHost({ ...CODE_DEFAULTS, maxRuns: 1e9, timeoutMs });
   const figures: RecoveryFigures[] = [];
-  for (const [attack, code] of Object.entries(ATTACKS)) {
-    const waits: number[] = [];
-    for (let round = 0; round < o.rounds && !o.signal.aborted; round++) {
-      await ask(supervisor, { code: CODE, inputs: ['[1]'], times: 1 });
-      await o.sleep(1500);
-      const start = o.now();
-      const { died } = await ask(supervisor, { code, inputs: ['1'], times: 1 });
-      const end = o.now();
-      await ask(supervisor, { code: CODE, inputs: ['[1]'], times: 1 });
-      // What is not ended by its timeout has a deadline; what dies at once has none.
-      const deadline = died === 'hang' ? timeoutMs + LIMITS.graceMs : end - start;
-      waits.push(o.now() - start - deadline);
+  try {
+    for (const [attack, code] of Object.entries(o.attacks ?? ATTACKS)) {
+      const waits: number[] = [];
+      for (let round = 0; round < o.rounds && !o.signal.aborted; round++) {
+        await ask(supervisor, { code: CODE, inputs: ['[1]'], times: 1 });
+        await o.sleep(1500);
+        const start = o.now();
+        const { died } = await ask(supervisor, { code, inputs: ['1'], times: 1 });
+        const end = o.now();
+        if (died === undefined) {
+          throw new IsogymError(
+            'INTERNAL',
+            `${attack}: expected an attack that takes its host down, found that it did not`,
+          );
+        }
+        await ask(supervisor, { code: CODE, inputs: ['[1]'], times: 1 });
+        // What is not ended by its timeout has a deadline; what dies at once has none.
+        const deadline = died === 'hang' ? timeoutMs + LIMITS.graceMs : end - start;
+        waits.push(o.now() - start - deadline);
+      }
+      figures.push({ attack, nextTaskMs: median(waits) });
     }
-    figures.push({ attack, nextTaskMs: percentile(waits, 0.5) });
+  } finally {
+    await supervisor.close();
   }
-  await supervisor.close();
   return figures;
 }
 

@@ -10,6 +10,7 @@ import { deriveSeed, generator } from '../records/random.ts';
 import { type Batch, layOut, type Row } from '../train/batch.ts';
 import { EagerSteps, onDevice } from '../train/eager-steps.ts';
 import { ReplayedSteps } from '../train/replayed-steps.ts';
+import { median } from '../train/statistics.ts';
 import type { UpdateOptions } from '../train/steps.ts';
 
 const LLAMA = { ropeBase: 10_000, epsilon: 1e-5, tied: true };
@@ -78,7 +79,7 @@ export async function benchTrain(options: BenchOptions): Promise<BenchResult> {
     maxNorm: 1,
     epochs: 1,
   };
-  const trainStepMs = await median(() => steps.update(update), options);
+  const trainStepMs = await medianMs(() => steps.update(update), options);
   let paddingShare = Number.NaN;
   const kernels = await kernelsOf(async () => {
     ({ paddingShare } = await steps.update(update));
@@ -90,7 +91,7 @@ export async function benchTrain(options: BenchOptions): Promise<BenchResult> {
   const decoder = replay ? new ReplayedDecoder({ config: model, grammar: null, temperature: 1 }) : undefined;
   const decode: { rows: number; msPerToken: number }[] = [];
   for (const count of options.decodeRows) {
-    const ms = await median((pass) => generateOnce(model, onBackend, decoder, count, pass), options);
+    const ms = await medianMs((pass) => generateOnce(model, onBackend, decoder, count, pass), options);
     decode.push({ rows: count, msPerToken: ms / NEW });
   }
   decoder?.dispose();
@@ -158,7 +159,7 @@ async function kernelsOf(work: () => Promise<void>): Promise<number> {
   return kernels;
 }
 
-async function median(pass: (n: number) => Promise<unknown>, { now, budgetMs }: BenchOptions): Promise<number> {
+async function medianMs(pass: (n: number) => Promise<unknown>, { now, budgetMs }: BenchOptions): Promise<number> {
   await pass(0);
   const times: number[] = [];
   const begin = now();
@@ -167,7 +168,7 @@ async function median(pass: (n: number) => Promise<unknown>, { now, budgetMs }: 
     await pass(times.length + 1);
     times.push(now() - start);
   }
-  return times.sort((a, b) => a - b)[times.length >> 1] as number;
+  return median(times);
 }
 
 /** Random tokens, all but the first of each row scored. */

@@ -3,7 +3,6 @@ import { availableParallelism } from 'node:os';
 import { Command } from 'commander';
 import type { RolloutFigures } from '../bench/rollouts.ts';
 import type { Isolation, ResetLevel } from '../env/environment.ts';
-import type { PolicySpec } from '../env/rollouts.ts';
 import { listOf, oneOf, whole } from './bench-options.ts';
 import { JSON_OPTION, type LongCommand, type Outcome, runLong } from './session.ts';
 
@@ -50,19 +49,19 @@ async function benchRollouts(flags: Flags, { reporter, signal }: LongCommand): P
   const { benchRollouts: measure } = await import('../bench/rollouts.ts');
   const { benchResets } = await import('../bench/sandbox.ts');
   const { benchPolicies } = await import('../bench/policies.ts');
+  const { parseOptions } = await import('../io/config-problems.ts');
   const { examine } = await import('../io/machine.ts');
   const { now } = await import('../io/clock.ts');
   const { cpuMs } = await import('../io/cpu-time.ts');
   const url = moduleUrl('environment', flags.environment).href;
   const environment = await importEnvironment(url);
   const note = (text: string) => reporter.note(text);
-  const policies: { readonly name: string; readonly spec: PolicySpec }[] = await benchPolicies(
-    flags.policies,
-    environment,
-  );
+  const options = parseOptions(environment.options, {});
+  const { policies, backend } = await benchPolicies(flags.policies, environment, note);
   const { results, loop } = await measure({
     environment: url,
     verifier: moduleUrl('verifier', flags.verifier).href,
+    options,
     policies,
     maxSteps: flags.maxSteps,
     reset: flags.reset,
@@ -75,8 +74,8 @@ async function benchRollouts(flags: Flags, { reporter, signal }: LongCommand): P
     signal,
     note,
   });
-  const resets = await benchResets({ environment, rounds: flags.rounds, now });
-  const summary = { machine: examine(), results, resets, loop };
+  const resets = await benchResets({ environment, options, rounds: flags.rounds, now });
+  const summary = { machine: { ...examine(), device: backend?.device ?? null }, results, resets, loop };
   const { table } = await import('../io/table.ts');
   const figure = (n: number | null, digits = 0) => (n === null ? '-' : n.toFixed(digits));
   const text = [

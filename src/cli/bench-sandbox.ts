@@ -34,7 +34,16 @@ async function benchSandbox(flags: Flags, { reporter, signal }: LongCommand): Pr
   const { table } = await import('../io/table.ts');
   const environment = await importEnvironment(moduleUrl('environment', 'toy-lookup').href);
   const interpreter = flags.against === 'none' ? undefined : interpreterProcess(flags.against);
-  const options = { environment, rounds: flags.rounds, now, signal, sleep, interpreter };
+  const { parseOptions } = await import('../io/config-problems.ts');
+  const options = {
+    environment,
+    options: parseOptions(environment.options, {}),
+    rounds: flags.rounds,
+    now,
+    signal,
+    sleep,
+    interpreter,
+  };
   reporter.note('resets');
   const resets = await benchResets(options);
   reporter.note('calls');

@@ -102,3 +102,8 @@ function quantile(sorted: Float64Array, q: number): number {
 export function percentile(values: readonly number[], q: number): number {
   return quantile(Float64Array.from(values).sort(), q);
 }
+
+/** The mean of the two in the middle where their number is even; NaN of none. */
+export function median(values: readonly number[]): number {
+  return percentile(values, 0.5);
+}
