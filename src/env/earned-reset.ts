@@ -24,7 +24,7 @@ export function isSampled(seed: string): boolean {
 export type Execute = (requests: readonly RolloutRequest[], policy: PolicySpec) => Promise<readonly Episode[]>;
 
 export class EarnedReset {
-  readonly #environment: Pick<Environment, 'name' | 'task' | 'scripts'>;
+  readonly #environment: Pick<Environment, 'name' | 'task' | 'scripts' | 'reset'>;
   readonly #notice: (text: string) => void;
   #level: ResetLevel;
 
@@ -33,6 +33,16 @@ export class EarnedReset {
     this.#environment = environment;
     this.#level = environment.reset;
     this.#notice = notice;
+  }
+
+  /** Whether `state` was declared and is not used any more. */
+  get lost(): boolean {
+    return this.#level !== this.#environment.reset;
+  }
+
+  /** As it was lost before, in the part of a run that this one goes on from. */
+  lose(): void {
+    if (this.#level === 'state') this.#level = 'context';
   }
 
   /** Before anything else is run. */

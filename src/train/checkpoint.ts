@@ -23,6 +23,8 @@ const stateSchema = z.strictObject({
   step: z.int().min(0),
   version: z.int().min(0),
   updates: z.record(z.string(), z.int().min(0)),
+  /** Reset level `state` had been lost by then: see `earned-reset.ts`. */
+  resetLost: z.literal(true).optional(),
 });
 
 const episode = z.looseObject({ id: z.string(), group: z.string(), taskId: z.string(), hash: z.string() });
@@ -38,6 +40,12 @@ const REFERENCE = 'reference.safetensors';
 const CARRIED = 'carried.json';
 const STATE = 'state.json';
 
+/** What the iterations before leave beside the weights. */
+export interface Left {
+  readonly carried?: Carried | undefined;
+  readonly resetLost: boolean;
+}
+
 export type Files = Readonly<Record<string, string | Uint8Array>>;
 
 /** Generators and the task cursor are not in it: both follow from the seed and the position, and where groups are carried over from `carried`. */
@@ -46,7 +54,7 @@ export function encodeCheckpoint(
   position: Position,
   config: string,
   files: WeightFiles,
-  carried?: Carried,
+  { carried, resetLost }: Left,
 ): Files {
   const state = {
     format: CHECKPOINT_FORMAT,
@@ -54,6 +62,7 @@ export function encodeCheckpoint(
     ...position,
     version: snapshot.version,
     updates: snapshot.updates,
+    ...(resetLost ? { resetLost } : {}),
   };
   return {
     ...files.describe(),
@@ -82,14 +91,14 @@ export function decodeCheckpoint(
   { path, read }: { readonly path: string; readonly read: (file: string) => Buffer | null },
   config: string,
   files: WeightFiles,
-): { readonly snapshot: LearnerSnapshot; readonly position: Position; readonly carried?: Carried } {
+): Left & { readonly snapshot: LearnerSnapshot; readonly position: Position } {
   const must = (file: string): Buffer => {
     const content = read(file);
     if (content === null) throw new Error(`${file} is missing`);
     return content;
   };
   try {
-    const { phase, step, version, updates, config: madeUnder } = readState(must(STATE).toString());
+    const { phase, step, version, updates, resetLost = false, config: madeUnder } = readState(must(STATE).toString());
     if (madeUnder !== config) {
       throw inputError(
         'CHECKPOINT_OTHER_CONFIG',
@@ -112,7 +121,7 @@ export function decodeCheckpoint(
     if (diverged !== null) throw new Error(`expected finite numbers, found ${diverged}`);
     const carried = read(CARRIED);
     const left = carried === null ? {} : { carried: readCarried(carried) };
-    return { snapshot, position: { phase, step }, ...left };
+    return { snapshot, position: { phase, step }, resetLost, ...left };
   } catch (error) {
     if (error instanceof IsogymError && error.code === 'CHECKPOINT_OTHER_CONFIG') throw error;
     throw new IsogymError('CHECKPOINT_BROKEN', `${path}: the checkpoint cannot be read: ${messageOf(error)}`, {

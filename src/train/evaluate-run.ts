@@ -34,7 +34,8 @@ export async function evaluateRun(options: {
   const rig = await openRig(config, { where, notice: reporter.note, signal });
   try {
     const checkpoint = RunFolder.open(run, process.cwd()).latestCheckpoint();
-    const { snapshot, position } = decodeCheckpoint(checkpoint, configHash(config), rig.agent.files);
+    const { snapshot, position, resetLost } = decodeCheckpoint(checkpoint, configHash(config), rig.agent.files);
+    if (resetLost) rig.rollouts.loseReset();
     const learner = learnerFor(rig.agent, config, snapshot);
     const heldOut = rig.tasks.heldOut.slice(0, config.evaluation.tasks);
     const seed = String(config.seed);

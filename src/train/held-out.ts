@@ -37,6 +37,8 @@ const keptSchema = z.object({
   version: z.int(),
   greedy: evaluationSchema,
   sampled: evaluationSchema,
+  /** Reset level `state` had been lost by then: what follows begins in fresh contexts. */
+  resetLost: z.literal(true).optional(),
 });
 type Kept = Readonly<z.infer<typeof keptSchema>>;
 
@@ -74,6 +76,7 @@ export class HeldOut {
     const kept = this.#kept(file);
     // A run that goes on for longer than it was begun for has been evaluated as trained before.
     if (kept !== null && (name !== 'trained' || kept.version === this.#learner.version)) {
+      if (kept.resetLost) this.#rig.rollouts.loseReset();
       // What is shown of them at the end is looked at now, and not once everything has been learnt.
       if (!ONE_MODE.includes(name)) this.#episodes(file);
       return this.#row(name, kept);
@@ -81,7 +84,8 @@ export class HeldOut {
     this.#checkWeights(name, file);
     const sampled = await this.#pass(name, file, 'sampled', signal);
     const greedy = ONE_MODE.includes(name) ? sampled : await this.#pass(name, file, 'greedy', signal);
-    const made = { version: this.#learner.version, greedy, sampled };
+    const { resetLost } = this.#rig.rollouts;
+    const made = { version: this.#learner.version, greedy, sampled, ...(resetLost ? { resetLost } : {}) };
     this.#folder.write(fileOf(file), `${JSON.stringify(made)}\n`);
     return this.#row(name, made);
   }

@@ -36,7 +36,7 @@ export interface OpenedRun {
   readonly learner: Learner;
   readonly position: Position;
   /** What was carried over from the iterations before. */
-  readonly carried?: Carried;
+  readonly carried?: Carried | undefined;
 }
 
 /** @throws UNKNOWN_SCRIPT, RUN_FOLDER; where a run is gone on with, what is wrong with its records, and RESUME_ITERATIONS, RUN_FINISHED, TASKS_CHANGED */
@@ -65,8 +65,13 @@ function begin({ config, reporter = SILENT }: OpenOptions, rig: OpenRig, manifes
 async function goOn(options: OpenOptions, rig: OpenRig, manifest: Manifest, path: string): Promise<OpenedRun> {
   const { config, reporter = SILENT } = options;
   const folder = RunFolder.open(path, process.cwd());
-  const { snapshot, ...at } = decodeCheckpoint(folder.latestCheckpoint(), configHash(config), rig.agent.files);
+  const { snapshot, resetLost, ...at } = decodeCheckpoint(
+    folder.latestCheckpoint(),
+    configHash(config),
+    rig.agent.files,
+  );
   const { position } = at;
+  if (resetLost) rig.rollouts.loseReset();
   checkIterations(config, position, folder);
   const then = folder.manifest();
   checkTasks(then, manifest, folder);

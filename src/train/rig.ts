@@ -17,6 +17,7 @@ import { buildTaskSet, type TaskSet } from './task-set.ts';
 export type { Where } from '../io/config-problems.ts';
 
 export interface OpenRig extends Rig {
+  readonly rollouts: RolloutPool;
   readonly environment: Environment;
   readonly agent: Agent;
   readonly tasks: TaskSet;

@@ -276,13 +276,10 @@ class Run {
         hint: 'Lower the learning rate and begin anew. The checkpoint before is kept as it was.',
       });
     }
-    const files = encodeCheckpoint(
-      snapshot,
-      this.#position,
-      configHash(this.#config),
-      this.#rig.agent.files,
-      this.#carried,
-    );
+    const files = encodeCheckpoint(snapshot, this.#position, configHash(this.#config), this.#rig.agent.files, {
+      carried: this.#carried,
+      resetLost: this.#rig.rollouts.resetLost,
+    });
     this.#folder.saveCheckpoint(phase === 'train' ? step : 0, files, this.#config.checkpoint.keep);
   }
 
