@@ -48,26 +48,45 @@ export function stepLink(before: string, step: UnlinkedStep, tokens: Segment | u
   ]);
 }
 
-/** The last link: how it ended, and the tokens after the last step. */
-export function endingLink(before: string, ending: Ending, tokens: Segment | undefined, from: number): string {
+/**
+ * The last link: how it ended, and the tokens after the last step.
+ * @param tokens the segment of the last step
+ * @param others of each other segment, in order, what no step's link covers
+ */
+export function endingLink(
+  before: string,
+  ending: Ending,
+  tokens: Segment | undefined,
+  from: number,
+  others: readonly Rest[] = [],
+): string {
   const { stop, stopDetail, failure, final } = ending;
-  return link([before, stop, stopDetail, failure, final, tokens?.trainable, tokensFrom(tokens, from)]);
+  return link([before, stop, stopDetail, failure, final, ...restOf(tokens, from), ...others]);
+}
+
+/** What no step's link covers of a segment: whether it is trained on, and the tokens from `from` on. */
+type Rest = readonly [trainable: boolean | undefined, tokens: readonly unknown[]];
+
+function restOf(segment: Segment | undefined, from: number): Rest {
+  return [segment?.trainable, tokensFrom(segment, from)];
 }
 
 /** The links of a whole record, one a step and the last. */
-export function linksOf(episode: UnlinkedEpisode): readonly string[] {
+export function linksOf({ segments, ...episode }: UnlinkedEpisode): readonly string[] {
   const links: string[] = [];
   let before = beginningLink(episode);
-  let segment = 0;
-  let from = 0;
+  let last = 0;
+  /** By segment: how many tokens of it the links so far cover. */
+  const covered = new Map<number, number>();
   for (const step of episode.steps) {
-    if (step.tokens.segment !== segment) from = 0;
-    segment = step.tokens.segment;
-    before = stepLink(before, step, episode.segments[segment], from);
-    from = step.tokens.end;
+    const { segment, end } = step.tokens;
+    before = stepLink(before, step, segments[segment], covered.get(segment) ?? 0);
+    covered.set(segment, end);
+    last = segment;
     links.push(before);
   }
-  return [...links, endingLink(before, episode, episode.segments[segment], from)];
+  const others = segments.flatMap((one, i) => (i === last ? [] : [restOf(one, covered.get(i) ?? 0)]));
+  return [...links, endingLink(before, episode, segments[last], covered.get(last) ?? 0, others)];
 }
 
 /** The links that a record carries. */

@@ -127,6 +127,13 @@ test('an episode of several segments has one chain', () => {
   const other = { ...two, segments: [two.segments[0]!, { ...segment, ids: [10] }] };
   expect(linksOf(two)[0]).toBe(linksOf(other)[0]);
   expect(linksOf(two)[1]).not.toBe(linksOf(other)[1]);
+  // The tail and `trainable` of the first, which no step's link covers, and a third one that no step stands in.
+  const three = { ...two, segments: [...two.segments, segment] };
+  expect(linksOf(three).at(-1)).not.toBe(linksOf(two).at(-1));
+  const paths = leaves(three.segments, ['segments']);
+  expect(paths.length).toBeGreaterThan(30);
+  for (const path of paths)
+    expect(linksOf(changed(three, path)).at(-1), path.join('.')).not.toBe(linksOf(three).at(-1));
 });
 
 test('episodes of the same task and seed have the same chain, of another seed another', async () => {
