@@ -2,9 +2,13 @@
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { Command } from 'commander';
+import { isogymVersion } from '../io/version.ts';
 import { invocation } from './invocation.ts';
 import { printJson } from './output.ts';
 import { JSON_OPTION } from './session.ts';
+
+/** As long as isogym is in no registry: from the tarball that `npm run pack:package` makes in a clone. */
+const installs = (): string => `npm install PATH/TO/isogym-${isogymVersion()}.tgz zod`;
 
 export function initCommand(): Command {
   const init = new Command('init').description('Begin something of your own.');
@@ -25,12 +29,12 @@ async function initEnvironment(name: string, flags: { readonly json?: boolean })
   const isogym = invocation();
   const check = `${isogym} check ${name}/environment.ts --verifier ${name}/verifier.ts`;
   const train = `${isogym} train --config ${name}/config.yaml`;
-  const install = resolves(join(cwd, name)) ? null : 'npm install isogym zod';
+  const install = resolves(join(cwd, name)) ? null : installs();
   if (flags.json === true) {
     printJson({ folder: name, files, install, check, train });
     return;
   }
-  const first = install === null ? [] : [`  ${install}`];
+  const first = install === null ? [] : [`  ${install}    (the tarball: npm run pack:package in a clone of isogym)`];
   process.stdout.write(
     [`${name}/: ${files.join(', ')}`, '', 'Next:', ...first, `  ${check}`, `  ${train}`, ''].join('\n'),
   );

@@ -1,8 +1,8 @@
 /** @module Folders to begin with: a template of this package, written out under a name. Nothing that exists is written to. */
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join, relative, resolve, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { inputError } from '../records/errors.ts';
+import { IsogymError, inputError, messageOf } from '../records/errors.ts';
 
 const TEMPLATES = fileURLToPath(new URL('../../templates/', import.meta.url));
 const SCHEMA = fileURLToPath(new URL('../../configs/isogym.schema.json', import.meta.url));
@@ -14,9 +14,15 @@ const SCHEMA_LINE = /^# yaml-language-server: .*\n/;
 /**
  * Makes the folder `cwd/name` with the template's files in it.
  * @returns the files, by their names in the folder
- * @throws NAME_INVALID; FOLDER_EXISTS where anything has that name already
+ * @param write how one file is written; a new one
+ * @throws NAME_INVALID; FOLDER_EXISTS where anything has that name already; FOLDER_REFUSED where it cannot be written, with nothing left of it
  */
-export function writeTemplate(template: 'environment', name: string, cwd: string): readonly string[] {
+export function writeTemplate(
+  template: 'environment',
+  name: string,
+  cwd: string,
+  write = (file: string, text: string): void => writeFileSync(file, text, { flag: 'wx' }),
+): readonly string[] {
   if (!/^[a-z][a-z0-9-]{0,59}$/.test(name)) {
     const plain = name
       .toLowerCase()
@@ -30,22 +36,33 @@ export function writeTemplate(template: 'environment', name: string, cwd: string
     );
   }
   const folder = resolve(cwd, name);
+  const refuse = (cause: unknown) =>
+    new IsogymError('FOLDER_REFUSED', `cannot write the folder ${folder}: ${messageOf(cause)}`, {
+      cause,
+      hint: 'cd to a folder that can be written to, or change who may write here. Nothing is left of what was begun.',
+    });
   try {
     mkdirSync(folder);
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw refuse(error);
     throw inputError(
       'FOLDER_EXISTS',
       `expected a name that is free, found that ${name} exists here`,
       'Take another name: nothing that exists is written to.',
     );
   }
-  const files = readdirSync(join(TEMPLATES, template)).sort();
-  for (const file of files) {
-    const text = readFileSync(join(TEMPLATES, template, file), 'utf8').replace(SCHEMA_LINE, schemaLine(folder, cwd));
-    writeFileSync(join(folder, file), text.replaceAll(PLACEHOLDER, name), { flag: 'wx' });
+  try {
+    const files = readdirSync(join(TEMPLATES, template)).sort();
+    for (const file of files) {
+      const text = readFileSync(join(TEMPLATES, template, file), 'utf8').replace(SCHEMA_LINE, schemaLine(folder, cwd));
+      write(join(folder, file), text.replaceAll(PLACEHOLDER, name));
+    }
+    return files;
+  } catch (error) {
+    // Its name would be taken the next time.
+    rmSync(folder, { recursive: true, force: true });
+    throw refuse(error);
   }
-  return files;
 }
 
 /** None where the package lies elsewhere: a path of this machine has no place in a file that is shared. */
