@@ -56,6 +56,7 @@ export class Batcher {
   #complete = false;
   /** Nobody joins any more. */
   #closed = false;
+  #abandoned: { readonly error: unknown } | undefined;
   readonly #tally: BatchTally;
   /** Rows in the batch when it was last joined. */
   #rows = 0;
@@ -86,14 +87,34 @@ export class Batcher {
     return !this.#queue.includes(episodeId);
   }
 
-  /** Waits for the tick that finishes the answer. Rejects where the policy fails. */
+  /** Waits for the tick that finishes the answer. Rejects where the policy fails, and where the episode may not ask: it has not begun, has ended, or waits for an answer already. */
   ask(request: TokenRequest): Promise<TokenAnswer> {
-    const halt = this.#halts.get(request.episodeId) ?? (this.#closed ? SUSPENDED : undefined);
+    const { episodeId } = request;
+    if (this.#abandoned !== undefined) return Promise.reject(this.#abandoned.error);
+    const halt = this.#halts.get(episodeId) ?? (this.#closed ? SUSPENDED : undefined);
     if (halt !== undefined) return Promise.resolve(halt);
+    if (!this.#live.has(episodeId) || this.#asked.has(episodeId) || this.#writing.has(episodeId)) {
+      // The others are waited for by their number, which such a one would put wrong for good.
+      const found = this.#live.has(episodeId) ? 'a second one' : 'one while it does not live';
+      return Promise.reject(
+        new IsogymError('INTERNAL', `episode ${episodeId}: expected one question at a time, found ${found}`),
+      );
+    }
     return new Promise((resolve, reject) => {
-      this.#asked.set(request.episodeId, { request, resolve, reject });
+      this.#asked.set(episodeId, { request, resolve, reject });
       this.#change.resolve();
     });
+  }
+
+  /** The run is over for a reason that lies outside its episodes: nobody is answered any more, whoever asks is told the error, and `run` ends. */
+  abandon(error: unknown): void {
+    if (this.#abandoned !== undefined) return;
+    this.#abandoned = { error };
+    for (const { reject } of [...this.#asked.values(), ...this.#writing.values()]) reject(error);
+    this.#asked.clear();
+    this.#writing.clear();
+    for (const { resolve } of this.#begin.values()) resolve();
+    this.#change.resolve();
   }
 
   /** The episode asks no more. What it still waits for, because its worker died, is never answered. */
@@ -118,24 +139,27 @@ export class Batcher {
     if (finished === this.#schedule.enough) this.#full.add(group);
   }
 
-  /** Until every episode has ended. */
+  /** Until every episode has ended, or the run is abandoned. */
   async run(): Promise<void> {
     const ready = this.#schedule.throughput !== undefined;
     for (;;) {
       let joining: readonly Waiting[] = [];
       if (ready || this.#hasRoom()) {
         await this.#tally.waiting(() => (ready ? this.#someone() : this.#settle()));
+        if (this.#abandoned !== undefined) break;
         joining = [...this.#asked.values()].sort((a, b) => this.#byOrder(a.request.episodeId, b.request.episodeId));
         this.#release();
         if (this.#live.size === 0) break;
         this.#rows = joining.length + this.#writing.size;
       }
       await this.#tick(joining);
+      if (this.#abandoned !== undefined) break;
       this.#haltTheLate();
       // Messages, Ctrl-C and the terminal get their turn.
       await nextTurn();
     }
-    this.#schedule.observe?.(this.#tally.figures());
+    if (this.#abandoned !== undefined) this.#policy.release([...this.#members.keys()]);
+    else this.#schedule.observe?.(this.#tally.figures());
   }
 
   #hasRoom(): boolean {
@@ -144,7 +168,7 @@ export class Batcher {
 
   /** Until everyone who lives is in the batch or asks to be, and nobody is queued who could live. */
   async #settle(): Promise<void> {
-    for (;;) {
+    while (this.#abandoned === undefined) {
       this.#beginNext();
       if (this.#asked.size + this.#writing.size === this.#live.size) {
         if (!this.#haltStragglers() && !this.#close()) return;
@@ -157,7 +181,7 @@ export class Batcher {
 
   /** Until there is anything to do at all. */
   async #someone(): Promise<void> {
-    for (;;) {
+    while (this.#abandoned === undefined) {
       this.#haltStragglers();
       this.#close();
       this.#beginNext();

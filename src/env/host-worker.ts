@@ -2,13 +2,19 @@
  * @module What runs in each thread of a pool whose workers own a sandbox host: the supervisor, off the thread that runs
  * tensors. What an episode that asks for tokens says is read here, as untrusted; what others come to is read by the pool.
  */
-import { type MessagePort, workerData } from 'node:worker_threads';
+import { workerData } from 'node:worker_threads';
 import { IsogymError } from '../records/errors.ts';
+import { HostTalk } from './host-talk.ts';
 import { type RolloutServiceSetup, type RolloutTask, writeSpec } from './rollout-service.ts';
-import { objectOf, untrusted } from './sandbox/host/protocol.ts';
 import { type HostAnswer, HostSupervisor } from './sandbox/host/supervisor.ts';
-import { readEpisode, readTokenRequest } from './untrusted.ts';
-import { type FromWorker, handedOver, type WorkerAnswer, type WorkerSetup, type WorkerTask } from './work.ts';
+import {
+  type FromWorker,
+  handedOver,
+  type ToWorker,
+  type WorkerAnswer,
+  type WorkerSetup,
+  type WorkerTask,
+} from './work.ts';
 
 const { setup, script, host } = workerData as WorkerSetup;
 if (host === undefined)
@@ -54,38 +60,26 @@ async function answer(task: WorkerTask): Promise<WorkerAnswer> {
       return handedOver(new Uint8Array(result));
     }
     case 'converse': {
-      const answer = await cancelled(task.stop, converse(task));
-      task.port.close();
-      return 'death' in answer ? answer : { episodes: [] };
+      try {
+        const answer = await cancelled(task.stop, converse(task));
+        return 'death' in answer ? answer : { episodes: [] };
+      } finally {
+        task.port.close();
+      }
     }
   }
 }
 
 async function converse(task: Extract<WorkerTask, { kind: 'converse' }>): Promise<HostAnswer> {
-  const { requests, name, version, port, stop } = task;
-  const heard = reader(task, port);
-  port.on('message', (messages) => supervisor.say(messages));
+  const { requests, name, version, bounds, port, stop } = task;
+  const talk = new HostTalk(requests, name, bounds);
+  port.on('message', (messages: ToWorker) => {
+    talk.told(messages);
+    supervisor.say(messages);
+  });
   const body: RolloutTask = { kind: 'converse', requests, name, version, cancelled: isSet(stop) };
+  const heard = (said: unknown) => port.postMessage(talk.heard(said) satisfies FromWorker);
   return supervisor.run(body, { weight: requests.length, heard });
-}
-
-/** Passes on what the host says, read. */
-function reader(task: Extract<WorkerTask, { kind: 'converse' }>, port: MessagePort): (body: unknown) => void {
-  const { requests, name, bounds } = task;
-  const open = new Map(requests.map((request) => [request.id, request]));
-  return (body) => {
-    if (!Array.isArray(body)) throw untrusted('a list of messages');
-    const messages = body.map((message): FromWorker[number] => {
-      const { hears, ask, ended } = objectOf(message);
-      if (hears === true) return { hears };
-      if (ask !== undefined) return { ask: readTokenRequest(ask, open, bounds) };
-      const request = open.get(String(objectOf(ended).id));
-      if (request === undefined) throw untrusted('the end of an episode that was asked for');
-      open.delete(request.id);
-      return { ended: readEpisode(ended, request, name, bounds) };
-    });
-    port.postMessage(messages satisfies FromWorker);
-  };
 }
 
 /** Tells the host of a run that is cancelled while it works. */

@@ -39,6 +39,7 @@ export class RolloutPool implements RolloutEngine {
   readonly #workers: number;
   readonly #ownsHosts: boolean;
   readonly #earned: EarnedReset;
+  readonly #notice: (text: string) => void;
   /** The run before. Runs follow each other, so that a token policy is never asked by two at once. */
   #last: Promise<unknown> = Promise.resolve();
 
@@ -50,6 +51,7 @@ export class RolloutPool implements RolloutEngine {
     notice: (text: string) => void,
   ) {
     this.#earned = new EarnedReset(inside.environment, notice);
+    this.#notice = notice;
     this.#threads = threads;
     this.#inside = inside;
     this.#workers = workers;
@@ -160,7 +162,10 @@ export class RolloutPool implements RolloutEngine {
           const answer = await this.#send(task, [port]);
           return 'death' in answer ? answer.death : undefined;
         };
-        const conversation = new Conversation(policy, requests, send, () => isSet(stop));
+        const conversation = new Conversation(policy, requests, send, {
+          cancelled: () => isSet(stop),
+          notice: this.#notice,
+        });
         // One share a worker, by turns, so that those who live at once are spread over them.
         const shares = Array.from({ length: Math.min(this.#workers, requests.length) }, (_, worker) =>
           requests.filter((_, i) => i % this.#workers === worker),

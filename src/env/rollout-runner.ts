@@ -7,8 +7,7 @@ import type { TokenRequest } from '../policy/token-policy.ts';
 import { messageOf } from '../records/errors.ts';
 import { frozen } from '../records/json.ts';
 import { deriveSeed } from '../records/random.ts';
-import { stopRule } from '../records/stop-reason.ts';
-import type { Episode, Step } from '../records/trajectory.ts';
+import { type Episode, mayBeUsable, type Step } from '../records/trajectory.ts';
 import { Batcher, type TokenAnswer } from './batcher.ts';
 import type { ResetLevel } from './environment.ts';
 import { Halted, runEpisode, type StopSignal } from './episode.ts';
@@ -27,6 +26,7 @@ import {
 } from './rollouts.ts';
 import { bundle } from './sandbox/bundle.ts';
 import { WorldFailure, WorldHost, type WorldSession } from './sandbox/world-host.ts';
+import { strayedAt } from './told-again.ts';
 import { failedEpisode } from './transcript.ts';
 
 /** A token policy as an episode meets it: by a name, and by asking. */
@@ -75,7 +75,7 @@ export class RolloutRunner implements RolloutEngine {
       version,
       begun: (id) => batcher.begun(id),
       ask: (request) => batcher.ask(request),
-      ended: ({ id, stop }) => batcher.end(id, stopRule(stop).usable),
+      ended: (episode) => batcher.end(episode.id, mayBeUsable(episode)),
     };
     const [episodes] = await Promise.all([this.converse(own, asking, signal), batcher.run()]);
     return episodes;
@@ -123,13 +123,20 @@ export class RolloutRunner implements RolloutEngine {
     return Promise.all(
       requests.map(async (request) => {
         await asking.begun(request.id);
-        const told: Promise<TokenAnswer>[] = [];
+        const told: { readonly asked: TokenRequest; readonly answer: Promise<TokenAnswer> }[] = [];
+        let strayed: string | undefined;
         const attempt = () => {
           let turn = 0;
           const ask = (asked: TokenRequest) => {
             const at = turn++;
-            told[at] ??= asking.ask(asked);
-            return told[at];
+            const before = told[at];
+            if (before === undefined) {
+              const answer = asking.ask(asked);
+              told[at] = { asked, answer };
+              return answer;
+            }
+            strayed = strayedAt(at, before.asked, asked);
+            return strayed === undefined ? before.answer : Promise.reject(new Error(strayed));
           };
           return this.#episode(request, this.#askingPolicy(request, { ...asking, ask }), signal);
         };
@@ -137,6 +144,7 @@ export class RolloutRunner implements RolloutEngine {
         // Each death has an offender that it ends, so this ends too.
         for (let others = requests.length; episode.failure === 'died' && others > 1; others--)
           episode = await attempt();
+        if (strayed !== undefined) episode = failedEpisode(request, asking.name, 'sandbox-failure', strayed, 'died');
         asking.ended(episode);
         return episode;
       }),

@@ -82,7 +82,8 @@ export function readTokenRequest(
   only(ask, REQUEST, 'a request for tokens');
   if (typeof episodeId !== 'string' || !known.has(episodeId)) throw untrusted('an episode that was asked for');
   ids(newIds, bounds);
-  count(maxTokens, 'maxTokens', bounds.maxTokens);
+  // What the policy refuses of one, it refuses of all who join with it.
+  if (count(maxTokens, 'maxTokens', bounds.maxTokens) === 0) throw untrusted('maxTokens above 0');
   text(seed, 'seed');
   return value as TokenRequest;
 }

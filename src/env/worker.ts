@@ -31,8 +31,11 @@ export default async function work(task: WorkerTask): Promise<WorkerAnswer> {
         post: port.postMessage.bind(port),
         heard: (listener: (messages: ToWorker) => void) => port.on('message', listener),
       };
-      await converseOver(channel, loaded, task, stopSignal(stop));
-      port.close();
+      try {
+        await converseOver(channel, loaded, task, stopSignal(stop));
+      } finally {
+        port.close();
+      }
       return { episodes: [] };
     }
   }

@@ -1,7 +1,9 @@
 /** @module The record of one episode: what was said and done, the tokens, how it ended, and how it was judged. */
+
 import type { Action } from './action.ts';
 import type { Json } from './json.ts';
 import type { StopReason } from './stop-reason.ts';
+import { stopRule } from './stop-reason.ts';
 
 export const TRAJECTORY_FORMAT = 'isogym.trajectory/2';
 
@@ -111,6 +113,11 @@ export const EPISODE_KEYS: ReadonlySet<string> = new Set(Object.keys(EPISODE_MEM
 export function episodeOf(record: Episode): Episode {
   const own = Object.entries(record).filter(([key]) => EPISODE_KEYS.has(key));
   return Object.fromEntries(own) as unknown as Episode;
+}
+
+/** Whether it may be learnt from, if its verifier can score it: one without a step sampled nothing that could be trained on. */
+export function mayBeUsable({ stop, steps }: Pick<Episode, 'stop' | 'steps'>): boolean {
+  return stopRule(stop).usable && steps.length > 0;
 }
 
 /** A verifier's judgement. `score: null` is "unscored": excluded everywhere, never 0. */

@@ -1,7 +1,7 @@
 /** @module Returns: the one place where a score and a step penalty become rewards, and rewards become returns. */
 import { IsogymError } from '../records/errors.ts';
 import { stopRule } from '../records/stop-reason.ts';
-import type { Episode, Score, Trajectory } from '../records/trajectory.ts';
+import { type Episode, mayBeUsable, type Score, type Trajectory } from '../records/trajectory.ts';
 
 /**
  * Turns an episode and its verdict into a trajectory.
@@ -22,7 +22,7 @@ export function judge(episode: Episode, verdict: Score, stepPenalty: number): Tr
   const last = rewards.length - 1;
   // NaN and infinity are no judgement: "unscored", never a number.
   const score = rule.scored && Number.isFinite(verdict.score) ? verdict.score : null;
-  const usable = rule.usable && score !== null && last >= 0;
+  const usable = mayBeUsable(episode) && score !== null;
   if (usable) {
     rewards[last] = (rewards[last] ?? 0) + (truncated ? Math.min(score, 0) : score);
   }

@@ -249,3 +249,66 @@ it('an id given twice is refused: its episodes could not be told apart', () => {
     'expected a different id for each request, found a twice',
   );
 });
+
+it('one that asks before it begins, twice at once, or after its end is refused, and the others are not kept waiting', async () => {
+  const policy = recording({ a: [50] });
+  const batcher = new Batcher(policy, members(['a', 'b', 'c']), { live: 2 });
+  const running = batcher.run();
+  const refused = { code: 'INTERNAL', message: expect.stringContaining('expected one question at a time') };
+  await expect(batcher.ask(request('c'))).rejects.toMatchObject(refused);
+  const a = batcher.ask(request('a'));
+  await expect(batcher.ask(request('a'))).rejects.toMatchObject(refused);
+  const b = batcher.ask(request('b'));
+  await nextTurn();
+  // In the midst of its action too.
+  await expect(batcher.ask(request('a'))).rejects.toMatchObject(refused);
+  expect(await b).toEqual(reply(1));
+  batcher.end('b', true);
+  await expect(batcher.ask(request('b'))).rejects.toMatchObject(refused);
+  await batcher.begun('c');
+  batcher.end('c', true);
+  expect(await a).toEqual(reply(50));
+  batcher.end('a', true);
+  await running;
+});
+
+it.each([{ live: 2 }, { live: 2, throughput: {} }])(
+  'a run that is abandoned ends, whoever lives, writes or is queued: %o',
+  async (schedule) => {
+    const policy = recording({ a: [99] });
+    const batcher = new Batcher(policy, members(['a', 'b', 'c']), schedule);
+    const running = batcher.run();
+    const asked = [batcher.ask(request('a')), batcher.ask(request('b'))];
+    await nextTurn();
+    await nextTurn();
+    batcher.abandon(new Error('no host'));
+    expect((await Promise.allSettled(asked))[0]).toMatchObject({ reason: { message: 'no host' } });
+    await batcher.begun('c');
+    await expect(batcher.ask(request('c'))).rejects.toThrow('no host');
+    await running;
+    expect(policy.log.at(-1)).toBe('-abc');
+  },
+);
+
+it.each([1, 3, 5, 500])(
+  'case 24: shuffled latencies change nobody who is suspended, with %i live at once',
+  async (live) => {
+    const random = generator('carried');
+    const actions = Object.fromEntries(
+      [...'abcdefgh'].flatMap((group) =>
+        [1, 2, 3].map((rollout) => [
+          `${group}${rollout}`,
+          Array.from({ length: 1 + Math.floor(random() * 5) }, () => 1 + Math.floor(random() ** 3 * 20)),
+        ]),
+      ),
+    );
+    const schedule = { live, budget: 12 };
+    const { stops, log, figures } = await play(actions, schedule);
+    expect(new Set(Object.values(stops))).toEqual(new Set(['final', 'suspended']));
+    for (let shuffle = 0; shuffle < 8; shuffle++) {
+      const latency = generator(`suspended/${shuffle}`);
+      const again = await play(actions, schedule, () => Math.floor(latency() * 6));
+      expect([again.stops, again.log, again.figures]).toEqual([stops, log, figures]);
+    }
+  },
+);

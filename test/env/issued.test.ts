@@ -63,7 +63,7 @@ async function talkedWith(
       port.close();
       return undefined;
     },
-    () => false,
+    { cancelled: () => false, notice: () => {} },
   );
   await conversation.run([own]);
   return own.map(({ id }) => conversation.episode(id));

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { RolloutPool } from '../../src/env/pool.ts';
-import type { TokenPolicy } from '../../src/policy/token-policy.ts';
+import { RolloutRunner } from '../../src/env/rollout-runner.ts';
+import type { TokenPolicy, TokenReply, TokenRequest } from '../../src/policy/token-policy.ts';
 import { Tokenizer } from '../../src/policy/tokenizer.ts';
 import type { Episode } from '../../src/records/trajectory.ts';
 import { atOnce } from '../fixtures/rollouts.ts';
@@ -64,4 +65,42 @@ test('so does one whose growth the engine does not stop: where it does not, worl
     if (i === 5) expect(episode).toMatchObject({ stop: 'sandbox-failure', failure: 'out-of-memory' });
     else expect(episode).toEqual(peace[i]);
   }
+});
+
+test('a neighbour that asks for something else in its second world has failed: what it was told was for another context', async () => {
+  const runner = await RolloutRunner.create({ environment: GLUTTON, options: {} });
+  const turns = new Map<string, number>();
+  const requests = ['n-0', 'n-1', 'n-2'].map((id, i) => ({
+    id,
+    group: id,
+    task: {
+      id: `glutton-${i}`,
+      // As where a tool ran into its time limit the first time alone.
+      get prompt() {
+        return id === 'n-2' && turns.get('n-0') === 2 ? 'Went.' : 'Go.';
+      },
+      public: {},
+    },
+    iteration: 0,
+    rollout: 0,
+    seed: id,
+  }));
+  const ended: Episode[] = [];
+  const episodes = await runner.converse(requests, {
+    name: 'counting',
+    version: 0,
+    begun: async () => {},
+    async ask({ episodeId }: TokenRequest): Promise<TokenReply> {
+      const turn = turns.get(episodeId) ?? 0;
+      turns.set(episodeId, turn + 1);
+      const text = turn === 1 && episodeId === 'n-0' ? 'eat it' : turn < 3 ? `count ${episodeId}` : 'answer done';
+      const ids = [...tokenizer.encode(text), tokenizer.end];
+      return { ids, logprobs: ids.map(() => -1), cutOff: false };
+    },
+    ended: (episode) => ended.push(episode),
+  });
+  await runner.close();
+  expect(episodes.map(({ stop }) => stop)).toEqual(['sandbox-failure', 'final', 'sandbox-failure']);
+  expect(episodes[2]).toMatchObject({ failure: 'died', stopDetail: expect.stringContaining('before action 1') });
+  expect(ended).toHaveLength(3);
 });

@@ -96,6 +96,7 @@ it('a request for tokens is one of an episode that was asked for, with ids and a
     { ...ask, newIds: [300] },
     { ...ask, newIds: 'x' },
     { ...ask, maxTokens: 1e9 },
+    { ...ask, maxTokens: 0 },
     { ...ask, seed: 5 },
     { ...ask, more: 1 },
   ]) {
