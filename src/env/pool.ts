@@ -273,9 +273,11 @@ function hostSetup(environment: Environment, options: HostOptions, workers: numb
     graceMs = 250,
     outsideMs = 10_000,
     recycleAfter = 5000,
+    frameBytes,
   } = options;
   const closed = new Int32Array(new SharedArrayBuffer(4));
-  return { limits: { residentMiB, graceMs, outsideMs }, recycleAfter, closed, workers };
+  const limits = { residentMiB, graceMs, outsideMs, ...(frameBytes === undefined ? {} : { frameBytes }) };
+  return { limits, recycleAfter, closed, workers };
 }
 
 function isSet(stop: Int32Array): boolean {

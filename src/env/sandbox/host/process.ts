@@ -3,10 +3,10 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import type { Duplex } from 'node:stream';
 import { fileURLToPath } from 'node:url';
-import { messageOf } from '../../../records/errors.ts';
+import { IsogymError, messageOf } from '../../../records/errors.ts';
 import type { SandboxFailure } from '../../../records/trajectory.ts';
 import { resolveModule } from '../resolve-module.ts';
-import { encodeBytes, encodeFrame, FrameReader } from './frames.ts';
+import { encodeBytes, encodeFrame, FrameReader, MAX_FRAME_BYTES } from './frames.ts';
 import { type Death, type FromHost, readFromHost, readFromWatchdog, type ToHost, type ToWatchdog } from './protocol.ts';
 
 export interface HostLimits {
@@ -16,6 +16,8 @@ export interface HostLimits {
   readonly graceMs: number;
   /** What a host may take between two signs of progress outside any bounded operation [ms]. */
   readonly outsideMs: number;
+  /** What it may be told at once [bytes]. Default: what a host reads, 64 MiB. */
+  readonly frameBytes?: number;
 }
 
 /** A watchdog's word is taken for no more than its frames; what it says is short. */
@@ -100,10 +102,12 @@ export class HostProcess {
     return this.#child.pid;
   }
 
+  /** @throws FRAME_TOO_LONG, and nothing has been sent */
   post(message: ToHost, bytes?: Uint8Array): void {
     const channel = this.#channel(3);
-    if (bytes !== undefined) channel.write(encodeBytes(bytes));
-    channel.write(encodeFrame(message));
+    const frames = [...(bytes === undefined ? [] : [encodeBytes(bytes)]), encodeFrame(message)];
+    for (const { length } of frames) checkLength(length, this.#limits.frameBytes ?? MAX_FRAME_BYTES);
+    for (const frame of frames) channel.write(frame);
   }
 
   cancel(task: number): void {
@@ -151,6 +155,15 @@ export class HostProcess {
   #channel(fd: 3 | 4): Duplex {
     return this.#child.stdio[fd] as Duplex;
   }
+}
+
+function checkLength(length: number, most: number): void {
+  if (length <= most) return;
+  throw new IsogymError(
+    'FRAME_TOO_LONG',
+    `expected at most ${most} bytes for a sandbox host at once, found ${length}: the episodes of one worker with all that they go on from`,
+    { hint: 'Lower batch.groups, group.size or the limits of the environment, or raise workers.' },
+  );
 }
 
 /**

@@ -56,7 +56,7 @@ export class HostSupervisor {
 
   /**
    * One task; the next one waits for its end, which is the caller's to see to.
-   * @throws the service's own errors (IsogymError), HOST_FAILED where no host can be started
+   * @throws the service's own errors (IsogymError), HOST_FAILED where no host can be started, FRAME_TOO_LONG
    */
   async run(body: unknown, { weight, bytes, heard }: HostTaskOptions): Promise<HostAnswer> {
     if (this.#open !== undefined) throw new IsogymError('INTERNAL', 'a sandbox host was given two tasks at once');
@@ -66,8 +66,8 @@ export class HostSupervisor {
     this.#open = { host, number, heard, resolve, reject };
     host.heard = (message) => this.#take(host, message);
     host.watch();
-    host.post({ kind: 'task', task: number, body, ...(bytes === undefined ? {} : { bytes: true }) }, bytes);
     try {
+      host.post({ kind: 'task', task: number, body, ...(bytes === undefined ? {} : { bytes: true }) }, bytes);
       return await promise;
     } finally {
       this.#open = undefined;
