@@ -1,7 +1,7 @@
 /** @module The checkpoints of a run on disk: a folder for each, made whole or not at all, the latest few kept. */
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import { basename, join } from 'node:path';
-import { writeDurably } from './durable.ts';
+import { syncFolder, writeDurably } from './durable.ts';
 
 export interface Checkpoint {
   /** Iterations that were finished when it was made: the next one has this number. */
@@ -31,7 +31,10 @@ export function saveCheckpoint(
   const draft = `${path}.tmp`;
   mkdirSync(draft);
   for (const [name, content] of Object.entries(files)) writeDurably(join(draft, name), content);
+  syncFolder(draft);
   renameSync(draft, path);
+  // Before an older one goes: a machine that loses its power now keeps one of them.
+  syncFolder(folder);
   for (const old of earlier) rmSync(old.path, { recursive: true });
   for (const old of checkpointsIn(folder).slice(0, -keep)) rmSync(old.path, { recursive: true });
   return checkpointAt(iteration, path);

@@ -13,6 +13,17 @@ export function makeFolders(path: string): void {
   }
 }
 
+/** Returns once what a folder lists is on the disk: after a rename in it, that the new name is there and the old one is not. Windows has no such call and does without. */
+export function syncFolder(path: string): void {
+  if (process.platform === 'win32') return;
+  const fd = openSync(path, 'r');
+  try {
+    fsyncSync(fd);
+  } finally {
+    closeSync(fd);
+  }
+}
+
 /** Returns once the content is on the disk: a rename that follows never reveals an empty file. */
 export function writeDurably(path: string, content: string | Uint8Array): void {
   const fd = openSync(path, 'w');

@@ -6,7 +6,7 @@ import { IsogymError, inputError, messageOf } from '../records/errors.ts';
 import { nearest } from '../records/nearest.ts';
 import type { Config } from '../train/config.ts';
 import { type Checkpoint, checkpointsIn, saveCheckpoint } from './checkpoint-files.ts';
-import { makeFolders, writeDurably } from './durable.ts';
+import { makeFolders, syncFolder, writeDurably } from './durable.ts';
 import { JsonlWriter, readJsonl } from './jsonl.ts';
 import { type Manifest, parseManifest } from './manifest.ts';
 import { quoted, shownPath } from './paths.ts';
@@ -174,6 +174,7 @@ export class RunFolder {
       if (existsSync(this.path)) makeFolders(dirname(path));
       writeDurably(`${path}.tmp`, content);
       renameSync(`${path}.tmp`, path);
+      syncFolder(dirname(path));
     });
   }
 
