@@ -10,7 +10,8 @@ const ROOT = join(import.meta.dirname, '..');
 const STAGE = join(ROOT, 'dist', 'package');
 /** Loaded by dynamic import where its addon works; see docs/dependencies.md. */
 const OPTIONAL_PEERS = ['@tensorflow/tfjs-node-gpu'];
-const COPIED = ['bin', 'configs', 'docs', 'templates', 'README.md', 'LICENSE'];
+const FOLDERS = ['bin', 'configs', 'docs', 'examples', 'templates'];
+const COPIED = [...FOLDERS, 'README.md', 'LICENSE'];
 
 interface Manifest {
   readonly [field: string]: unknown;
@@ -20,7 +21,15 @@ interface Manifest {
 
 /** The published manifest: the repository's, less what is only for work in it. */
 export function packedManifest(manifest: Manifest): Record<string, unknown> {
-  const { scripts: _, devDependencies: __, overrides: ___, optionalDependencies, exports, ...kept } = manifest;
+  const {
+    private: _,
+    scripts: __,
+    devDependencies: ___,
+    overrides: ____,
+    optionalDependencies,
+    exports,
+    ...kept
+  } = manifest;
   const peers = OPTIONAL_PEERS.map((name) => {
     const version = optionalDependencies[name];
     if (version === undefined) throw new Error(`package.json: expected ${name} in optionalDependencies, found none`);
@@ -28,7 +37,7 @@ export function packedManifest(manifest: Manifest): Record<string, unknown> {
   });
   return {
     ...kept,
-    files: ['bin', 'configs', 'dist', 'docs', 'templates'],
+    files: [...FOLDERS, 'dist'],
     exports: Object.fromEntries(Object.entries(exports).map(([path, source]) => [path, compiled(source)])),
     peerDependencies: Object.fromEntries(peers),
     peerDependenciesMeta: Object.fromEntries(peers.map(([name]) => [name, { optional: true }])),

@@ -3,7 +3,7 @@
  * Its last line is `N passed, N failed`.
  */
 import { type SpawnSyncReturns, spawnSync } from 'node:child_process';
-import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
 import { pack } from './pack.ts';
@@ -89,7 +89,20 @@ try {
   );
   check('its manifest pins no Node and has no development scripts', () => {
     const manifest = readFileSync(join(folder, 'node_modules', 'isogym', 'package.json'), 'utf8');
-    return /"node-(linux|bin|win)|"scripts"|"devDependencies"|"optionalDependencies"/.exec(manifest)?.[0];
+    return /"node-(linux|bin|win)|"private"|"scripts"|"devDependencies"|"optionalDependencies"/.exec(manifest)?.[0];
+  });
+  check('what its documents link to is there', () => {
+    const root = join(folder, 'node_modules', 'isogym');
+    const documents = ['README.md', ...readdirSync(join(root, 'docs')).map((name) => join('docs', name))];
+    const dead = documents
+      .filter((name) => name.endsWith('.md'))
+      .flatMap((name) =>
+        [...readFileSync(join(root, name), 'utf8').matchAll(/\]\(([^)#:]+)(#[^)]*)?\)/g)]
+          .map(([, target = '']) => target)
+          .filter((target) => !existsSync(join(root, dirname(name), target)))
+          .map((target) => `${name}: ${target}`),
+      );
+    return dead.length === 0 ? undefined : dead.join(', ');
   });
   check('the installed command says its version', () => failure(run('npx', 'isogym', '--version')));
   check('the tabular config trains from the package', () => trained('toy-lookup-tabular.yaml'));
