@@ -62,7 +62,7 @@ export type SandboxFailure = 'out-of-memory' | 'hang' | 'untrusted' | 'died';
 export interface Episode {
   readonly format: typeof TRAJECTORY_FORMAT;
   readonly id: string;
-  /** Rollouts of one task begun under one policy version share it; advantages are formed by it, never by position. */
+  /** Rollouts of one draw of a task share it, begun under one policy version, or with `rollouts.budget` under one or more, as `policyVersion` says; advantages are formed by it, never by position. */
   readonly group: string;
   readonly taskId: string;
   readonly iteration: number;

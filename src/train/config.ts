@@ -141,12 +141,16 @@ const schedule = z
       ),
     deadline: count
       .optional()
-      .describe('Ticks of the batch that an episode may live for; then it is truncated, its score never positive.'),
+      .describe(
+        'Ticks of the batch that an episode may live for; then it is truncated, its score never positive. Not in evaluation, where every episode is waited for.',
+      ),
     deadlineSeconds: z
       .number()
       .gt(0)
       .optional()
-      .describe('The same by the clock, in mode `throughput`: such an episode is left out of what is learnt from.'),
+      .describe(
+        'The same by the clock, in mode `throughput`: such an episode is left out of what is learnt from. Not in evaluation.',
+      ),
     budget: count
       .optional()
       .describe(
@@ -272,7 +276,11 @@ export const configSchema = z
       })
       .describe('What one iteration collects.'),
     group: z
-      .strictObject({ size: rollouts.describe('Rollouts of each task, begun under one policy version.') })
+      .strictObject({
+        size: rollouts.describe(
+          'Rollouts of each task, begun under one policy version; with `rollouts.budget` in one or more iterations.',
+        ),
+      })
       .describe('The rollouts that share a baseline.'),
     rollouts: schedule.prefault({}).describe('How the episodes of a transformer share its batch.'),
     optimizer: optimizer.describe('AdamW.'),
@@ -329,6 +337,15 @@ export const configSchema = z
         path: ['rollouts', 'extra'],
         input: schedule.extra,
         message: `expected 0 with a budget (stragglers are carried over and not stopped), found ${schedule.extra}`,
+      });
+    }
+    for (const key of (['deadline', 'deadlineSeconds'] as const).filter((key) => schedule[key] !== undefined)) {
+      if (schedule.budget === undefined) continue;
+      payload.issues.push({
+        code: 'custom',
+        path: ['rollouts', key],
+        input: schedule[key],
+        message: `expected none with a budget (it would begin anew each time that a rollout is carried over), found ${schedule[key]}`,
       });
     }
     const inWorkers = policy.kind === 'tabular' ? (['extra', 'budget', 'deadline', 'deadlineSeconds'] as const) : [];

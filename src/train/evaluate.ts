@@ -40,6 +40,9 @@ export interface PolicyRow {
 }
 
 /**
+ * Every episode is waited for, whatever deadlines training has: what they end is not what the policy cannot do, and leaving out
+ * the slow ones would flatter it. The environment's own limits hold.
+ *
  * The seed of a task's episode depends on run seed, mode and task id and not on the policy: two policies meet the same
  * environment randomness, so their difference is taken task by task.
  */
@@ -59,13 +62,19 @@ export async function evaluate(
     rollout: 0,
     seed: deriveSeed(seed, 'evaluation', mode, task.id),
   }));
-  const trajectories = await collect(rig, requests, tasks, policy, signal);
+  const trajectories = await collect({ ...rig, ...unhurried(rig) }, requests, tasks, policy, signal);
   const outcomes = trajectories.flatMap((t) =>
     t.usable && t.return !== null
       ? [{ taskId: t.taskId, success: t.verdict.success, return: t.return, steps: t.steps.length }]
       : [],
   );
   return { evaluation: { tasks: tasks.length, unusable: tasks.length - outcomes.length, outcomes }, trajectories };
+}
+
+function unhurried({ schedule }: Rig): Pick<Rig, 'schedule'> {
+  if (schedule === undefined) return {};
+  const { live, now } = schedule;
+  return { schedule: now === undefined ? { live } : { live, now } };
 }
 
 export function policyRow(name: PolicyName, greedy: Evaluation, sampled: Evaluation, seed: string): PolicyRow {

@@ -53,7 +53,7 @@ export interface CarriedCounts {
 
 export interface Stragglers {
   readonly stopped: number;
-  /** Mean sampled tokens of those that were kept, and of all that were begun: stragglers with what they had when they were stopped, so this is a lower bound. */
+  /** Mean sampled tokens of those that were kept, and of these and the stragglers that had sampled any: these with the actions that they had finished, so this is a lower bound. */
   readonly meanTokensKept: number;
   readonly meanTokensBegun: number;
 }
@@ -131,7 +131,7 @@ function stragglersOf(trajectories: readonly Trajectory[]): Stragglers | null {
   return {
     stopped: trajectories.length - kept.length,
     meanTokensKept: meanTokens(kept),
-    meanTokensBegun: meanTokens(trajectories),
+    meanTokensBegun: meanTokens(trajectories.filter((t) => t.stop !== 'straggler' || sampledTokens(t) > 0)),
   };
 }
 

@@ -101,6 +101,9 @@ test('a budget is refused where it would bias or has nothing to count', () => {
   expect(problems({ rollouts: { budget: 9, extra: 2 } })).toEqual([
     ['rollouts.extra', expect.stringContaining('expected 0 with a budget')],
   ]);
+  const anew = [expect.stringMatching(/^rollouts\.deadline/), expect.stringContaining('expected none with a budget')];
+  expect(problems({ rollouts: { budget: 9, deadline: 30 } })).toEqual([anew]);
+  expect(problems({ rollouts: { budget: 9, mode: 'throughput', deadlineSeconds: 3 } })).toEqual([anew]);
   expect(problems({ policy: { kind: 'tabular' } })).toEqual([
     ['rollouts.budget', expect.stringContaining('expected it with policy.kind transformer alone')],
   ]);

@@ -14,7 +14,11 @@ interface Line {
   readonly stop: string;
   readonly usable: boolean;
   readonly return: number | null;
+  readonly iteration: number;
+  readonly segments: readonly { readonly actionMask: readonly number[] }[];
 }
+
+const mean = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0) / values.length;
 
 test('case 21: stragglers and episodes at their deadline are in the records and the metrics, none with a positive score', async () => {
   const { path } = await trainShipped('toy-lookup.yaml', overrides);
@@ -24,10 +28,12 @@ test('case 21: stragglers and episodes at their deadline are in the records and 
   expect(stopped('straggler').length).toBeGreaterThan(0);
   expect(stopped('deadline').length).toBeGreaterThan(0);
   for (const { usable } of stopped('straggler')) expect(usable).toBe(false);
-  for (const line of stopped('deadline')) expect(line.return ?? 0).toBeLessThanOrEqual(0);
-  // Nobody is stopped before enough of the group have ended.
+  const late = stopped('deadline').filter(({ usable }) => usable);
+  expect(late.length).toBeGreaterThan(0);
+  for (const line of late) expect(line.return).toBeLessThanOrEqual(0);
+  // Nobody is stopped before enough of the group have ended that can be used.
   for (const { group } of stopped('straggler')) {
-    const ended = lines.filter((line) => line.group === group && line.stop !== 'straggler').length;
+    const ended = lines.filter((line) => line.group === group && line.usable).length;
     expect(ended).toBeGreaterThanOrEqual(2);
   }
   const metrics = linesOf<IterationMetrics>(path, 'metrics.jsonl').filter(({ phase }) => phase === 'train');
@@ -36,6 +42,18 @@ test('case 21: stragglers and episodes at their deadline are in the records and 
     expect(batch?.fill).toBeGreaterThan(0.2);
     expect(stragglers?.stopped ?? 0).toBe(stops.straggler ?? 0);
     expect(metrics[i]!.episodes).toBe(12);
+    if (stragglers === null) continue;
+    const tokens = lines
+      .filter(({ iteration }) => iteration === metrics[i]!.iteration)
+      .map(({ stop, segments }) => ({
+        stop,
+        n: segments.flatMap((s) => s.actionMask).filter((bit) => bit === 1).length,
+      }));
+    const kept = tokens.filter(({ stop }) => stop !== 'straggler');
+    expect(stragglers.meanTokensKept).toBeCloseTo(mean(kept.map(({ n }) => n)), 9);
+    // Those that were stopped before they had sampled anything say nothing of how long they are.
+    const begun = tokens.filter(({ stop, n }) => stop !== 'straggler' || n > 0);
+    expect(stragglers.meanTokensBegun).toBeCloseTo(mean(begun.map(({ n }) => n)), 9);
   }
   const [timing] = linesOf<Record<string, number>>(path, 'timings.jsonl');
   for (const share of ['fill', 'waitingShare', 'stragglingShare']) {
