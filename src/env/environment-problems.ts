@@ -64,8 +64,9 @@ function tabular(value: unknown): Declared {
   declared.wholeNumber('states', 1);
   const actions = declared.list('actions', 'non-empty strings', (action) => isText(action) && action !== '');
   declared.different('actions', 'strings', actions);
-  if (Array.isArray(declared.get('actions')) && actions.length === 0) {
-    declared.add('actions', 'expected at least one action, found none');
+  if (Array.isArray(declared.get('actions')) && actions.length < 2) {
+    const found = actions.length === 0 ? 'none' : 'one, of which nothing can be learnt';
+    declared.add('actions', `expected at least two actions, found ${found}`);
   }
   declared.expect('observe', 'a function (view) → state number', isFunction);
   declared.expect('act', 'a function (action number, view) → action', isFunction);

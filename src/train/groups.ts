@@ -1,6 +1,7 @@
 /** @module The groups of an iteration: begun or carried over, rolled out, and given when they are complete; what the batch came to in figures. */
 import type { PolicySpec, RolloutRequest } from '../env/rollouts.ts';
 import { type BatchFigures, DEFAULT_SCHEDULE } from '../env/schedule.ts';
+import { IsogymError } from '../records/errors.ts';
 import { deriveSeed } from '../records/random.ts';
 import { publicPart, type Task } from '../records/task.ts';
 import type { Episode, Trajectory } from '../records/trajectory.ts';
@@ -88,10 +89,17 @@ function groupsOf(episodes: readonly Episode[]): ReadonlySet<string> {
   return new Set(episodes.map(({ group }) => group));
 }
 
-/** The request of an episode that was suspended. */
+/** The request of an episode that was suspended. @throws RECORD_BROKEN */
 function goingOn(parent: Episode, tasks: readonly Task[]): RolloutRequest {
   const { id, group, iteration, rollout, seed } = parent;
-  const task = publicPart(tasks.find((one) => one.id === parent.taskId) as Task);
+  const task = tasks.find((one) => one.id === parent.taskId);
+  if (task === undefined) {
+    throw new IsogymError(
+      'RECORD_BROKEN',
+      `expected a task of the run for episode ${id}, which was carried over, found ${JSON.stringify(parent.taskId)}`,
+      { hint: "Delete the run's latest checkpoint to go on from the one before, or begin a new run." },
+    );
+  }
   const fork = { parent, step: parent.steps.length, goesOn: true };
-  return { id, group, task, iteration, rollout, seed, fork };
+  return { id, group, task: publicPart(task), iteration, rollout, seed, fork };
 }

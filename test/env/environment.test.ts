@@ -87,7 +87,11 @@ describe('what an author can hand in wrong', () => {
     [{ code: { timeoutMs: 0.5 } }, 'code.timeoutMs: expected an integer from 1 to 2147483647, found 0.5'],
     [{ code: {}, isolation: 'thread' }, 'isolation: expected process'],
     [{ tabular: { states: 0, actions: [] } }, 'tabular.states: expected a positive integer, found 0'],
-    [{ tabular: { states: 0, actions: [] } }, 'tabular.actions: expected at least one action, found none'],
+    [{ tabular: { states: 0, actions: [] } }, 'tabular.actions: expected at least two actions, found none'],
+    [
+      { tabular: { states: 2, actions: ['a'], observe: () => 0, act: () => ({ final: '' }) } },
+      'tabular.actions: expected at least two actions, found one, of which nothing can be learnt',
+    ],
     [{ tabular: { states: 2, actions: ['a', 'a'] } }, 'tabular.actions: expected different strings, found "a" twice'],
     [{ tabular: { states: 2, actions: ['a'], act: () => ({ final: '' }) } }, 'tabular.observe: expected a function'],
   ])('%j', (wrong, message) => {

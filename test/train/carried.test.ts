@@ -2,7 +2,9 @@ import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import type { Trajectory } from '../../src/records/trajectory.ts';
+import type { Rig } from '../../src/train/collect.ts';
 import { configSchema } from '../../src/train/config.ts';
+import { rollGroups } from '../../src/train/groups.ts';
 import type { IterationMetrics } from '../../src/train/metrics.ts';
 import { replayRun } from '../../src/train/replay-run.ts';
 import { SILENT } from '../../src/train/reporter.ts';
@@ -16,6 +18,17 @@ const overrides = [
   'rollouts.live=6',
   'checkpoint.keep=9',
 ];
+
+const MINIMAL = {
+  iterations: 1,
+  environment: { module: 'toy-lookup' },
+  verifier: { module: 'exact-answer' },
+  policy: { kind: 'transformer' },
+  batch: { groups: 1 },
+  group: { size: 2 },
+  optimizer: { learningRate: 1 },
+  rollouts: { budget: 9 },
+};
 
 const last = (path: string) => {
   const folder = join(path, 'checkpoints');
@@ -79,20 +92,26 @@ test('case 23: interrupted with rollouts in the air and resumed, it comes to the
   expect(textOf(path, weights) === textOf(whole, weights)).toBe(true);
 }, 240_000);
 
+test('an episode that was carried over, of a task that is none of the run’s, is told as what it is', async () => {
+  const parent = { id: '0.1.2', group: '0.1', taskId: 'toy-lookup-gone', steps: [] } as unknown as Trajectory;
+  const rolled = rollGroups({
+    rig: {} as Rig,
+    config: configSchema.parse({ ...MINIMAL, batch: { groups: 1 } }),
+    tasks: [{ id: 'toy-lookup-0', prompt: '', public: null, held: null }],
+    iteration: 1,
+    carried: { drawn: 1, suspended: [parent], ended: [] },
+    policy: { kind: 'uniform' },
+  });
+  await expect(rolled).rejects.toMatchObject({
+    code: 'RECORD_BROKEN',
+    message: expect.stringContaining('episode 0.1.2, which was carried over, found "toy-lookup-gone"'),
+  });
+});
+
 test('a budget is refused where it would bias or has nothing to count', () => {
-  const minimal = {
-    iterations: 1,
-    environment: { module: 'toy-lookup' },
-    verifier: { module: 'exact-answer' },
-    policy: { kind: 'transformer' },
-    batch: { groups: 1 },
-    group: { size: 2 },
-    optimizer: { learningRate: 1 },
-    rollouts: { budget: 9 },
-  };
   const problems = (change: object) =>
     configSchema
-      .safeParse({ ...minimal, ...change })
+      .safeParse({ ...MINIMAL, ...change })
       .error?.issues.map(({ path, message }) => [path.join('.'), message]);
   expect(problems({})).toBe(undefined);
   expect(problems({ algorithm: { estimator: 'reinforce', scale: 'none' } })).toEqual([
