@@ -11,7 +11,8 @@ const CANARY = 'isogym-canary-7f3a9c';
 
 /**
  * Three looks. A canary in the place of everything held must be in no record of an episode, which is all that a policy or a
- * world can have had. What `public` says under the same name as `held` is told to all of them. And the prompt may not tell more of
+ * world can have had. What `public` says under the same name as `held` is told to all of them: in one task where it stands beside
+ * it, in all of them where it stands further in, as one alone may be a coincidence. And the prompt may not tell more of
  * its own task's answer than of another's: a value that stands in it as often under other tasks is a coincidence.
  */
 export async function checkHeld(trial: Trial, hasGrammar: boolean): Promise<CheckResult> {
@@ -45,6 +46,13 @@ export async function checkHeld(trial: Trial, hasGrammar: boolean): Promise<Chec
         'Leave it out of `public`: the world and every script can read that, and the verifier is given both.',
       );
     }
+  }
+  if (tasks.length > 4 && tasks.every(toldInside)) {
+    return failed(
+      NAME,
+      `every task of ${tasks.length}: all that is held stands in public too, under the same names further in`,
+      'Leave it out of `public`: the world and every script can read that, and the verifier is given both.',
+    );
   }
   const own = tasks.filter((task, i) => tells(task.prompt, tasks[i] as Task)).length;
   const others =
@@ -80,6 +88,20 @@ function toldTwice({ public: seen, held }: Task): string | undefined {
     (key) =>
       typeof held[key] !== 'boolean' && held[key] !== null && JSON.stringify(seen[key]) === JSON.stringify(held[key]),
   );
+}
+
+/** Whether each word and number that is held stands in `public` under the name that it has there, at any depth; 7 and "7" are the same. */
+function toldInside({ public: seen, held }: Task): boolean {
+  const told = new Set(named(seen));
+  const secrets = named(held);
+  return secrets.length > 0 && secrets.every((one) => told.has(one));
+}
+
+/** Each word and number with the name that it stands under; the elements of an array have the array's. */
+function named(value: Json, name = ''): readonly string[] {
+  if (typeof value !== 'object' || value === null) return leaves(value).map((leaf) => JSON.stringify([name, leaf]));
+  if (Array.isArray(value)) return value.flatMap((one) => named(one, name));
+  return Object.entries(value).flatMap(([key, one]) => named(one, key));
 }
 
 /** Whether a text holds all the words and numbers of what a task holds back. */

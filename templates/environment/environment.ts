@@ -12,7 +12,10 @@ import { z } from 'zod';
 
 const HIGHEST = 9;
 
-/** What the world is begun with. What is expected of the policy is for the verifier alone: it stands in `held`. */
+/**
+ * What the world is begun with. It knows the number, since it compares with it; a policy learns what the tool says. What no tool
+ * needs (an expected text, hidden tests) goes into `held` alone, which only the verifier is given.
+ */
 export interface Hidden {
   readonly number: number;
 }

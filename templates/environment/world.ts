@@ -1,4 +1,4 @@
-/** @module The world of my-environment, inside the isolate: no file, no network, no clock, and nothing of what is held. */
+/** @module The world of my-environment, inside the isolate: no file, no network, no clock, and of a task its `public` part alone. */
 import type { Hidden } from './environment.ts';
 
 /** Called once an episode: all of its state belongs in here. */

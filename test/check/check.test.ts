@@ -240,6 +240,15 @@ describe('what is broken fails the check that is about it', () => {
         ),
       /public.answer is held.answer/,
     ],
+    [
+      'public that has what is held further in, the number for the text',
+      ['held'],
+      () =>
+        broken(
+          'task: (s, i) => { const t = good.task(s, i, {}); return { ...t, public: { ...t.public, notes: [{ answer: Number(t.held.answer) }] } }; }',
+        ),
+      /all that is held stands in public too/,
+    ],
   ])('%s', async (_, expected, environment, seen) => {
     const report = await checkEnvironment({ environment: environment(), verifier: 'exact-answer' });
     expect(failures(report)).toEqual(expect.arrayContaining([...expected]));
