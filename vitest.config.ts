@@ -8,6 +8,6 @@ export default defineConfig(({ mode }) => ({
     testTimeout: mode === 'full' ? 3_600_000 : 120_000,
     hookTimeout: 120_000,
     // As bin/isogym.js starts the program.
-    execArgv: ['--no-node-snapshot'],
+    execArgv: ['--no-node-snapshot', '--no-incremental-marking'],
   },
 }));

@@ -1,6 +1,10 @@
 #!/usr/bin/env node
 // Plain old JavaScript, so that a Node too old for isogym can read it and say what to do.
 // In a checkout the TypeScript sources run as they are; the published package has them compiled.
+
+// What isolates need from the beginning: see src/env/sandbox/isolated-vm.ts.
+var FLAGS = ['--no-node-snapshot', '--no-incremental-marking'];
+
 import('fs').then((fs) => {
   var checkout = fs.existsSync(new URL('../src/cli/main.ts', import.meta.url));
   var found = process.versions.node.split('.').map(Number);
@@ -18,14 +22,14 @@ import('fs').then((fs) => {
     process.exitCode = 1;
     return;
   }
-  if (!process.execArgv.includes('--no-node-snapshot')) return withoutSnapshot();
+  if (!FLAGS.every((flag) => process.execArgv.includes(flag))) return beginAnew();
   return import(checkout ? '../src/cli/main.ts' : '../dist/cli/main.js').then((cli) => cli.main(process.argv.slice(2)));
 });
 
-// isolated-vm asks for it: beside isolates, a Node that began from its snapshot can abort. Worker threads have what their
-// process began with, so the whole program begins anew: in this process's place where Node can do that, and else below it.
-function withoutSnapshot() {
-  var args = ['--no-node-snapshot'].concat(process.execArgv, process.argv.slice(1));
+// Worker threads have what their process began with, so the whole program begins anew: in this process's place where Node can
+// do that, and else below it.
+function beginAnew() {
+  var args = FLAGS.concat(process.execArgv, process.argv.slice(1));
   if (process.execve && process.platform !== 'win32') {
     process.execve(process.execPath, [process.execPath].concat(args), process.env);
   }

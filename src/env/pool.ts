@@ -24,7 +24,7 @@ import {
 import { bundle } from './sandbox/bundle.ts';
 import type { HostLimits } from './sandbox/host/process.ts';
 import { errorOf, type HostError } from './sandbox/host/protocol.ts';
-import { heapLimitHolds } from './sandbox/isolated-vm.ts';
+import { heapLimitHolds, prepareThreads } from './sandbox/isolated-vm.ts';
 import { resolveModule } from './sandbox/resolve-module.ts';
 import { failedEpisode } from './transcript.ts';
 import { type KnownBounds, readEpisodes } from './untrusted.ts';
@@ -93,6 +93,7 @@ export class RolloutPool implements RolloutEngine {
       ...(ownsHosts ? { host: hostSetup(inside.environment, host, workers) } : {}),
     };
     const file = ownsHosts ? './host-worker.ts' : './worker.ts';
+    prepareThreads();
     const threads = new Piscina<WorkerTask, WorkerAnswer>({
       filename: resolveModule(new URL(file, import.meta.url)).href,
       minThreads: workers,

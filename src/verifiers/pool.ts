@@ -1,7 +1,7 @@
 /** @module Scoring on a pool of worker threads. */
 import { Piscina } from 'piscina';
 import { bundle } from '../env/sandbox/bundle.ts';
-import { heapLimitHolds } from '../env/sandbox/isolated-vm.ts';
+import { heapLimitHolds, prepareThreads } from '../env/sandbox/isolated-vm.ts';
 import { resolveModule } from '../env/sandbox/resolve-module.ts';
 import { IsogymError, messageOf } from '../records/errors.ts';
 import type { Score } from '../records/trajectory.ts';
@@ -46,6 +46,7 @@ export class VerifierPool implements VerifierEngine {
     const { source, range, success, timeoutMs, memoryMiB, reset, code, reads } = await importVerifier(o.verifier);
     const judge = { range, success, timeoutMs, memoryMiB, reset, ...(code && { code }), ...(reads && { reads }) };
     const setup = { judge, script: await bundle(source) };
+    prepareThreads();
     const pool = new VerifierPool(setup, ownsHost(judge) ? 1 : o.workers);
     try {
       await pool.#run([]);

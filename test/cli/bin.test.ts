@@ -1,5 +1,6 @@
 import { spawnSync } from 'node:child_process';
 import { expect, test } from 'vitest';
+import { ISOLATE_FLAGS } from '../../src/env/sandbox/isolated-vm.ts';
 
 const BIN = new URL('../../bin/isogym.js', import.meta.url).pathname;
 const FLAGS_TOLD =
@@ -11,14 +12,14 @@ function isogym(imports: readonly string[], args: readonly string[]) {
   return spawnSync(process.execPath, [...flags, BIN, ...args], { encoding: 'utf8' });
 }
 
-// isolated-vm asks for it, and a thread cannot be given it later.
+// Isolates need these flags, and a thread cannot be given them later.
 test.each([
   ['in its own place', [FLAGS_TOLD]],
   ['below it, where a process cannot be replaced', [NO_EXECVE, FLAGS_TOLD]],
-])('the program runs without a snapshot, %s', (_, imports) => {
+])('the program begins with the flags that isolates need, %s', (_, imports) => {
   const { status, stdout, stderr } = isogym(imports, ['--version']);
   expect(stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
-  expect(stderr).toContain('began with --no-node-snapshot');
+  expect(stderr).toContain(`began with ${ISOLATE_FLAGS.join(' ')}`);
   expect(status).toBe(0);
 });
 

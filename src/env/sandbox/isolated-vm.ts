@@ -30,6 +30,22 @@ export function heapLimitHolds(v8: string = process.versions.v8): boolean {
   return Number(v8.split('.', 1)[0]) < 13;
 }
 
+/**
+ * What a process that runs isolates should begin with. No snapshot: isolated-vm asks for that. No marking in steps: a worker that
+ * ends while its heap is being marked finishes the marking after isolated-vm has gone from the thread, and isolated-vm's weak
+ * callbacks then abort the whole process (6.2.0, ClassHandle::WeakCallback); it costs pauses, not throughput.
+ */
+export const ISOLATE_FLAGS = ['--no-node-snapshot', '--no-incremental-marking'] as const;
+
+/**
+ * For a process that did not begin so, before its threads begin: the flag holds for all of them. Set while another thread is
+ * about to mark, it ends the process (`Check failed: CanBeStarted()`, then SIGTRAP): once in some 80 runs.
+ */
+export function prepareThreads(): void {
+  const [, marking] = ISOLATE_FLAGS;
+  if (!process.execArgv.includes(marking)) setFlagsFromString(marking);
+}
+
 let loaded: typeof ivm | undefined;
 
 /** @throws ISOLATED_VM_UNSAFE | ISOLATED_VM_MISSING where it is not installed or has no binary for this machine. */
@@ -52,9 +68,6 @@ export function isolatedVm(): typeof ivm {
     loaded = undefined;
     throw error;
   }
-  // A worker that ends while its heap is being marked finishes the marking after isolated-vm has gone from the thread, and
-  // isolated-vm's weak callbacks then abort the whole process (6.2.0, ClassHandle::WeakCallback). So no marking in steps: the
-  // flag holds for the process and costs pauses, not throughput.
-  setFlagsFromString('--no-incremental-marking');
+  prepareThreads();
   return loaded;
 }

@@ -5,6 +5,7 @@ import type { Duplex } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { IsogymError, messageOf } from '../../../records/errors.ts';
 import type { SandboxFailure } from '../../../records/trajectory.ts';
+import { ISOLATE_FLAGS } from '../isolated-vm.ts';
 import { resolveModule } from '../resolve-module.ts';
 import { encodeBytes, encodeFrame, FrameReader, MAX_FRAME_BYTES } from './frames.ts';
 import { type Death, type FromHost, readFromHost, readFromWatchdog, type ToHost, type ToWatchdog } from './protocol.ts';
@@ -167,7 +168,7 @@ function checkLength(length: number, most: number): void {
 }
 
 /**
- * No snapshot, as isolated-vm asks for. On Node 24 its profile-guided builtins make fresh contexts three times slower.
+ * On Node 24 the profile-guided builtins make fresh contexts three times slower.
  * Node's permission model is a belt, not a boundary: no writing of files and no further process, where this Node has it.
  */
 function flags(): readonly string[] {
@@ -176,7 +177,7 @@ function flags(): readonly string[] {
     ? ['--permission', '--allow-fs-read=*', '--allow-addons', '--allow-worker']
     : [];
   return [
-    '--no-node-snapshot',
+    ...ISOLATE_FLAGS,
     '--no-warnings',
     ...(major >= 24 ? ['--no-profile-guided-optimization'] : []),
     ...permission,
