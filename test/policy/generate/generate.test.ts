@@ -7,28 +7,11 @@ import type { TokenReply, TokenRequest } from '../../../src/policy/token-policy.
 import { transformer } from '../../../src/policy/transformer/model.ts';
 import { generator } from '../../../src/records/random.ts';
 import { BACKENDS, SMALL, tensors, tokenRows, use, wildWeights } from '../transformer/fixtures.ts';
+import { END, GRAMMAR, requests } from './fixtures.ts';
 
 const V = SMALL.vocabulary;
-const END = 10;
 const TOKENIZER = { size: V, end: END };
 const WEIGHTS = wildWeights(SMALL, 'generate', 0.35);
-
-/**
- * Actions `x y 7 8 (9 y 7 8)* end` with x in 0–3 and y in 4–6: after y two tokens are forced. State is the number of the place.
- */
-const GRAMMAR: Grammar = {
-  start: 0,
-  allowed: (state) => Int32Array.from([[0, 1, 2, 3], [4, 5, 6], [7], [8], [9, END]][state]!),
-  next: (state) => (state === 4 ? 1 : state + 1),
-};
-
-const requests = (round: number, episodes: readonly number[], maxTokens = 9): TokenRequest[] =>
-  episodes.map((e) => ({
-    episodeId: `e${e}`,
-    newIds: Array.from({ length: 1 + ((e * 5 + round * 3) % 4) }, (_, i) => (e + 2 * i + round) % END),
-    maxTokens,
-    seed: `seed/${e}`,
-  }));
 
 /** What an episode has said, and where the replies stand in it. */
 interface Told {

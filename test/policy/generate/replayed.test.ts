@@ -11,24 +11,9 @@ import { ReplayedDecoder } from '../../../src/policy/transformer/replayed-decode
 import { generator } from '../../../src/records/random.ts';
 import { NATIVE, NATIVE_BACKEND } from '../backends/native.ts';
 import { SMALL, tensors, wildWeights } from '../transformer/fixtures.ts';
+import { END, GRAMMAR, requests } from './fixtures.ts';
 
 const V = SMALL.vocabulary;
-const END = 10;
-
-/** As in generate.test.ts: `x y 7 8 (9 y 7 8)* end`; after y two tokens are forced. */
-const GRAMMAR: Grammar = {
-  start: 0,
-  allowed: (state) => Int32Array.from([[0, 1, 2, 3], [4, 5, 6], [7], [8], [9, END]][state]!),
-  next: (state) => (state === 4 ? 1 : state + 1),
-};
-
-const requests = (round: number, episodes: readonly number[], maxTokens = 9): TokenRequest[] =>
-  episodes.map((e) => ({
-    episodeId: `e${e}`,
-    newIds: Array.from({ length: 1 + ((e * 5 + round * 3) % 4) }, (_, i) => (e + 2 * i + round) % END),
-    maxTokens,
-    seed: `seed/${e}`,
-  }));
 
 describe.skipIf(!NATIVE)('a replayed policy', () => {
   let weights: NamedTensors = {};
