@@ -1,10 +1,9 @@
 /** @module The registry: what stands between a policy's calls and the tools. It never throws; every failure is an observation that says what to do next. */
-import type { z } from 'zod';
 import type { ToolCall } from '../records/action.ts';
 import { messageOf } from '../records/errors.ts';
-import type { Json, JsonObject } from '../records/json.ts';
 import { nearest } from '../records/nearest.ts';
 import type { CallRecord, CallState } from '../records/trajectory.ts';
+import { quoted, suggestion, validated } from './arguments.ts';
 import type { WorldOutcome } from './sandbox/world-host.ts';
 import type { Tool } from './tool.ts';
 
@@ -152,46 +151,6 @@ function capped(text: string, max: number): string {
   return text.slice(0, end) + mark;
 }
 
-/** The arguments as the tool gets them (defaults filled in), or everything that is wrong with them. */
-function validated(tool: Tool, args: JsonObject): { readonly json: string } | { readonly problems: readonly string[] } {
-  try {
-    if (hasProtoKey(args)) return { problems: ['the key "__proto__" is refused: leave it out'] };
-    const parsed = tool.parameters.safeParse(args);
-    if (parsed.success) return { json: JSON.stringify(parsed.data) };
-    return { problems: parsed.error.issues.flatMap((issue) => problemsIn(issue, tool, args)) };
-  } catch (error) {
-    // Nesting that overflows the stack, or a refinement of the author's that throws.
-    return { problems: [`they could not be checked (${messageOf(error)})`] };
-  }
-}
-
-function problemsIn(issue: z.core.$ZodIssue, tool: Tool, args: JsonObject): readonly string[] {
-  if (issue.code === 'unrecognized_keys') {
-    const known = issue.path.length === 0 ? Object.keys(tool.parameters.shape) : [];
-    const there = known.length > 0 ? ` (there are: ${known.join(', ')})` : '';
-    return issue.keys.map((key) => `unknown argument ${quoted(key)}${suggestion(nearest(key, known)) || there}`);
-  }
-  const path = issue.path.join('.');
-  const found = issue.path.reduce<Json | undefined>((at, key) => (at as JsonObject | undefined)?.[String(key)], args);
-  if (found === undefined) return [`missing argument ${quoted(path)}`];
-  const options = issue.code === 'invalid_value' ? issue.values.filter((value) => typeof value === 'string') : [];
-  const close = typeof found === 'string' ? nearest(found, options) : undefined;
-  return [`${path}: ${issue.message}, found ${JSON.stringify(found).slice(0, 100)}${suggestion(close)}`];
-}
-
-function hasProtoKey(value: Json): boolean {
-  if (typeof value !== 'object' || value === null) return false;
-  return Object.hasOwn(value, '__proto__') || Object.values(value).some(hasProtoKey);
-}
-
 function unstopped(sentence: string): string {
   return sentence.replace(/\.$/, '');
-}
-
-function quoted(name: string): string {
-  return JSON.stringify(name.slice(0, 60));
-}
-
-function suggestion(name: string | undefined): string {
-  return name === undefined ? '' : ` (did you mean ${quoted(name)}?)`;
 }
