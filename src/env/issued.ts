@@ -1,6 +1,6 @@
 /**
  * @module What an episode may hold of sampled tokens, and which ends from outside it may have, by what its owner issued. Its form
- * has been read (see `untrusted.ts`, `packed.ts`); what its world did is not asked here.
+ * has been read (see `untrusted.ts`, `unpack.ts`); what its world did is not asked here.
  */
 import type { TokenRequest } from '../policy/token-policy.ts';
 import { type StopReason, stopRule } from '../records/stop-reason.ts';

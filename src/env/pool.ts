@@ -10,7 +10,7 @@ import type { Environment } from './environment.ts';
 import { Inside } from './inside.ts';
 import { checkActed } from './issued.ts';
 import { importEnvironment } from './load.ts';
-import { packs, unpackEpisodes } from './packed.ts';
+import { packs } from './packed.ts';
 import {
   crossing,
   crossingPolicy,
@@ -27,6 +27,7 @@ import { errorOf, type HostError } from './sandbox/host/protocol.ts';
 import { heapLimitHolds, prepareThreads } from './sandbox/isolated-vm.ts';
 import { resolveModule } from './sandbox/resolve-module.ts';
 import { failedEpisode } from './transcript.ts';
+import { unpackEpisodes } from './unpack.ts';
 import { type KnownBounds, readEpisodes } from './untrusted.ts';
 import type { HostSetup, WorkerAnswer, WorkerSetup, WorkerTask } from './work.ts';
 

@@ -13,7 +13,7 @@ import type { ResetLevel } from './environment.ts';
 import { Halted, runEpisode, type StopSignal } from './episode.ts';
 import { Inside } from './inside.ts';
 import { importEnvironment } from './load.ts';
-import { EpisodePacker } from './packed.ts';
+import { EpisodePacker } from './packer.ts';
 import {
   crossing,
   type Fork,
