@@ -19,15 +19,15 @@ export function checkFork(trial: Trial, calls: readonly Call[]): CheckResult {
   const places = [...new Set(Array.from({ length: FORKS }, (_, i) => Math.floor((i * sound) / FORKS)))];
   for (const at of places) {
     const world = trial.open(host, task);
-    const registry = trial.registry(world);
-    for (const [i, call] of calls.slice(0, at).entries()) registry.call(written(call, i));
+    const run = trial.caller(world);
+    for (const [i, call] of calls.slice(0, at).entries()) run(written(call, i));
     try {
       const fork = world.fork();
       world.close();
-      const onwards = trial.registry(fork);
+      const onwards = trial.caller(fork);
       for (let i = at; i < sound; i++) {
         const call = calls[i] as Call;
-        const [expected, found] = [straight[i]?.observation, onwards.call(written(call, i)).observation];
+        const [expected, found] = [straight[i]?.observation, onwards(written(call, i)).observation];
         if (expected === found) continue;
         return failed(
           name,

@@ -38,9 +38,9 @@ export function checkErrors(trial: Trial, tool: Tool, good: readonly Call[]): Ch
   if (task === undefined || first === undefined) return skipped(name, 'no call could be drawn from its schema');
   const wrong = wrongCalls(tool, first);
   const world = trial.open(trial.host(), task);
-  const registry = trial.registry(world);
+  const run = trial.caller(world);
   for (const { what, call, error } of wrong) {
-    const record = registry.call(written(call, 0));
+    const record = run(written(call, 0));
     if (record.error === error && record.attempts === 0) continue;
     const came = record.error ?? 'a result';
     return failed(
@@ -50,7 +50,7 @@ export function checkErrors(trial: Trial, tool: Tool, good: readonly Call[]): Ch
     );
   }
   for (const { what, call } of oversize(tool, first)) {
-    const { error, observation } = registry.call(written(call, 0));
+    const { error, observation } = run(written(call, 0));
     if (error === undefined || error === 'invalid-arguments' || error === 'tool-error' || error === 'too-much-output')
       continue;
     return failed(
@@ -59,7 +59,7 @@ export function checkErrors(trial: Trial, tool: Tool, good: readonly Call[]): Ch
       'Bound the argument in the schema (.max), or let the tool throw an error for what is too long.',
     );
   }
-  const after = registry.call(written(first, 0));
+  const after = run(written(first, 0));
   world.close();
   if (after.states.at(-1) === 'crashed' || after.states.at(-1) === 'timeout') {
     return failed(

@@ -3,10 +3,11 @@ import { bounded } from '../env/bounded.ts';
 import type { Environment, ResetLevel } from '../env/environment.ts';
 import { runEpisode } from '../env/episode.ts';
 import { Inside } from '../env/inside.ts';
-import { ToolRegistry } from '../env/registry.ts';
+import { finishCall, ToolRegistry } from '../env/registry.ts';
 import type { InsideSpec, RolloutRequest } from '../env/rollouts.ts';
 import { type ForkableWorld, WorldFailure, WorldHost, type WorldSession } from '../env/sandbox/world-host.ts';
 import { failedEpisode } from '../env/transcript.ts';
+import type { ToolCall } from '../records/action.ts';
 import { messageOf } from '../records/errors.ts';
 import type { JsonObject } from '../records/json.ts';
 import { deriveSeed } from '../records/random.ts';
@@ -52,17 +53,17 @@ export class Trial {
     return host.open(JSON.stringify(task.public), deriveSeed(seed, task.id, 'world'));
   }
 
-  registry(world: WorldSession): ToolRegistry {
-    return new ToolRegistry(this.environment.tools, (tool, argsJson, timeoutMs) =>
-      world.call(tool, argsJson, timeoutMs),
-    );
+  /** The records of calls in one world, one after the other. */
+  caller(world: WorldSession): (call: ToolCall) => CallRecord {
+    const registry = new ToolRegistry(this.environment.tools);
+    return (call) => finishCall(registry.call(call), world);
   }
 
   /** The calls, one after the other, in a world of their own. @throws WorldFailure */
   play(host: WorldHost, task: Task, calls: readonly Call[], seed = this.seed): readonly CallRecord[] {
     const world = this.open(host, task, seed);
-    const registry = this.registry(world);
-    const records = calls.map((call, i) => registry.call(written(call, i)));
+    const run = this.caller(world);
+    const records = calls.map((call, i) => run(written(call, i)));
     world.close();
     return records;
   }

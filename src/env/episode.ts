@@ -1,15 +1,15 @@
 /** @module The episode loop: observe, decide, act, until an end that is always recorded. Four decisions, and the lines that take them. */
-import type { Policy, PolicyReply } from '../policy/policy.ts';
+import type { Policy, PolicyContext, PolicyReply } from '../policy/policy.ts';
 import type { Tokenizer } from '../policy/tokenizer.ts';
 import { IsogymError, messageOf } from '../records/errors.ts';
 import { deriveSeed, generator } from '../records/random.ts';
 import { CUT_OFF } from '../records/stop-reason.ts';
-import type { CallRecord, Episode, SandboxFailure } from '../records/trajectory.ts';
+import type { CallRecord, Episode } from '../records/trajectory.ts';
 import type { Environment } from './environment.ts';
 import type { Format } from './format.ts';
-import { type Execute, ToolRegistry } from './registry.ts';
+import { type Execution, executed, ToolRegistry } from './registry.ts';
 import type { RolloutRequest } from './rollouts.ts';
-import type { WorldSession } from './sandbox/world-host.ts';
+import type { WorldOutcome, WorldSession } from './sandbox/world-host.ts';
 import type { Halt, HaltReason } from './schedule.ts';
 import { Transcript } from './transcript.ts';
 
@@ -30,39 +30,68 @@ export interface EpisodeSetup {
   readonly request: RolloutRequest;
   readonly environment: Pick<Environment, 'tools' | 'limits'>;
   readonly format: Format;
-  /** Opened for this episode; the caller closes it. */
-  readonly world: WorldSession;
   readonly policy: Policy;
   readonly tokenizer: Tokenizer;
   readonly signal?: StopSignal;
 }
 
+/** What an episode waits for: the policy's action, or one execution of a tool in its world. */
+export type Need = PolicyContext | Execution;
+
+/** An episode on its way: it yields what it needs and is sent the reply or what the execution came to; a policy's failure is thrown to it. */
+export type LiveEpisode = Generator<Need, Episode, PolicyReply & WorldOutcome>;
+
 /**
  * Runs one episode. It never throws: whatever fails is the episode's stop reason.
+ *
+ * @param world opened for this episode; the caller closes it
+ */
+export async function runEpisode(setup: EpisodeSetup & { readonly world: WorldSession }): Promise<Episode> {
+  const { policy, world } = setup;
+  const episode = liveEpisode(setup);
+  try {
+    let next = episode.next();
+    while (next.done !== true) {
+      const need = next.value;
+      next = 'tool' in need ? sent(episode, executed(need, world)) : await acted(episode, need, policy);
+    }
+    return next.value;
+  } finally {
+    policy.release?.(setup.request.id);
+  }
+}
+
+/** Has the policy act. */
+export async function acted(
+  episode: LiveEpisode,
+  context: PolicyContext,
+  policy: Policy,
+): Promise<IteratorResult<Need, Episode>> {
+  let reply: PolicyReply;
+  try {
+    reply = await policy.request(context);
+  } catch (error) {
+    return episode.throw(error);
+  }
+  return sent(episode, reply);
+}
+
+/** It is sent what it asked for: of the two the one that it waits for. */
+export function sent(episode: LiveEpisode, what: PolicyReply | WorldOutcome): IteratorResult<Need, Episode> {
+  return episode.next(what as PolicyReply & WorldOutcome);
+}
+
+/**
+ * The loop of one episode, whoever drives it.
  *
  * The segment is the unbroken sequence of prompt, action, observation, action, …; it ends with an action, for what no
  * request ever showed to the policy is not in its context. Nothing is encoded twice.
  */
-export async function runEpisode(setup: EpisodeSetup): Promise<Episode> {
-  const { request, policy } = setup;
-  const transcript = new Transcript(request, policy.name);
-  try {
-    return await loop(setup, transcript);
-  } finally {
-    policy.release?.(request.id);
-  }
-}
-
-async function loop(setup: EpisodeSetup, transcript: Transcript): Promise<Episode> {
-  const { request, environment, format, world, policy, tokenizer, signal } = setup;
+export function* liveEpisode(setup: EpisodeSetup): LiveEpisode {
+  const { request, environment, format, policy, tokenizer, signal } = setup;
   const { tools, limits } = environment;
-  let failure: SandboxFailure | undefined;
-  const execute: Execute = (tool, argsJson, timeoutMs) => {
-    const outcome = world.call(tool, argsJson, timeoutMs);
-    if (outcome.status === 'crashed') failure ??= outcome.kind;
-    return outcome;
-  };
-  const registry = new ToolRegistry(tools, execute, limits.maxCalls);
+  const transcript = new Transcript(request, policy.name);
+  const registry = new ToolRegistry(tools, limits.maxCalls);
   const random = generator(deriveSeed(request.seed, 'policy'));
   let observed = format.prompt(request.task);
   let malformedInARow = 0;
@@ -81,7 +110,7 @@ async function loop(setup: EpisodeSetup, transcript: Transcript): Promise<Episod
     const maxTokens = Math.min(limits.maxActionTokens, room);
     let reply: PolicyReply;
     try {
-      reply = await policy.request({
+      reply = yield {
         episodeId: request.id,
         prompt: request.task.prompt,
         steps: transcript.steps,
@@ -89,7 +118,7 @@ async function loop(setup: EpisodeSetup, transcript: Transcript): Promise<Episod
         newFrom,
         maxTokens,
         random,
-      });
+      };
       check(reply, maxTokens);
     } catch (error) {
       if (signal?.aborted) return transcript.end('cancelled');
@@ -115,12 +144,12 @@ async function loop(setup: EpisodeSetup, transcript: Transcript): Promise<Episod
     // Decision 2, when to act: at once, every call, in order; decision 4, what to do when one fails, is the registry's.
     const calls: CallRecord[] = [];
     for (const call of action.calls) {
-      calls.push(calls.some(crashed) ? registry.skip(call, 'an earlier call crashed') : registry.call(call));
+      calls.push(calls.some(crashed) ? registry.skip(call, 'an earlier call crashed') : yield* registry.call(call));
     }
     transcript.step(action, calls, tokens);
     const crash = calls.find(crashed);
     if (crash !== undefined) {
-      return transcript.end('sandbox-failure', { detail: crash.observation, failure: failure ?? 'died' });
+      return transcript.end('sandbox-failure', { detail: crash.observation, failure: registry.failure ?? 'died' });
     }
 
     malformedInARow = action.calls.every((call) => call.arguments === null) ? malformedInARow + 1 : 0;

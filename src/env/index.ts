@@ -24,7 +24,7 @@ export {
 export { type EpisodeSetup, runEpisode } from './episode.ts';
 export { type Format, formatOf } from './format.ts';
 export { importEnvironment } from './load.ts';
-export { ToolRegistry } from './registry.ts';
+export { finishCall, ToolRegistry } from './registry.ts';
 export { RolloutRunner } from './rollout-runner.ts';
 export type { Fork, PolicySpec, RolloutEngine, RolloutRequest, RolloutSetup } from './rollouts.ts';
 export { bundle } from './sandbox/bundle.ts';

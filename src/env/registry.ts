@@ -2,32 +2,43 @@
 import type { ToolCall } from '../records/action.ts';
 import { messageOf } from '../records/errors.ts';
 import { nearest } from '../records/nearest.ts';
-import type { CallRecord, CallState } from '../records/trajectory.ts';
+import type { CallRecord, CallState, SandboxFailure } from '../records/trajectory.ts';
 import { quoted, suggestion, validated } from './arguments.ts';
-import type { WorldOutcome } from './sandbox/world-host.ts';
+import type { WorldOutcome, WorldSession } from './sandbox/world-host.ts';
 import type { Tool } from './tool.ts';
 
-/** Runs a tool once: `WorldSession.call`. */
-export type Execute = (tool: string, argsJson: string, timeoutMs: number) => WorldOutcome;
+/** One execution of a tool: the arguments of `WorldSession.call`. */
+export interface Execution {
+  readonly tool: string;
+  readonly argsJson: string;
+  readonly timeoutMs: number;
+}
+
+/** A call on its way: it yields each execution that it needs, is sent what that came to, and returns the record. */
+export type Running = Generator<Execution, CallRecord, WorldOutcome>;
 
 /** One episode's registry. */
 export class ToolRegistry {
   readonly #tools: ReadonlyMap<string, Tool>;
-  readonly #execute: Execute;
   readonly #maxCalls: number;
   #calls = 0;
   /** The tool whose timeout took the world away, if one did. */
   #lostTo: string | undefined;
+  #failure: SandboxFailure | undefined;
 
   /** @param maxCalls executions in the episode, retries not counted. */
-  constructor(tools: readonly Tool[], execute: Execute, maxCalls: number = Number.POSITIVE_INFINITY) {
+  constructor(tools: readonly Tool[], maxCalls: number = Number.POSITIVE_INFINITY) {
     this.#maxCalls = maxCalls;
     this.#tools = new Map(tools.map((tool) => [tool.name, tool]));
-    this.#execute = execute;
+  }
+
+  /** Of what the world died, if it did. */
+  get failure(): SandboxFailure | undefined {
+    return this.#failure;
   }
 
   /**
-   * Validates, runs, retries and caps. `error` of the record is `unknown-tool`, `malformed`, `invalid-arguments`,
+   * Validates, asks for the execution, retries and caps. `error` of the record is `unknown-tool`, `malformed`, `invalid-arguments`,
    * `tool-error`, `skipped`, or a bound that was crossed: `timeout`, `too-deep`, `too-much-output`, `too-many-calls`; where
    * the world died, `out-of-memory` or `crashed`.
    *
@@ -35,7 +46,7 @@ export class ToolRegistry {
    * that it is transient. Never a write, and never a timeout, whose silence says nothing. After a timeout the world is
    * gone, and calls are answered so without being run.
    */
-  call(call: ToolCall): CallRecord {
+  *call(call: ToolCall): Running {
     const tool = this.#tools.get(call.name);
     if (tool === undefined && call.name !== '') {
       const names = [...this.#tools.keys()];
@@ -61,7 +72,7 @@ export class ToolRegistry {
       return refused(call, 'too-many-calls', text);
     }
     this.#calls++;
-    return this.#run(call, tool, read.json);
+    return yield* this.#run(call, tool, read.json);
   }
 
   /** The record of a call that was not run. */
@@ -76,17 +87,19 @@ export class ToolRegistry {
     };
   }
 
-  #run(call: ToolCall, tool: Tool, argsJson: string): CallRecord {
+  *#run(call: ToolCall, tool: Tool, argsJson: string): Running {
+    const execution: Execution = { tool: tool.name, argsJson, timeoutMs: tool.timeoutMs };
     const states: CallState[] = ['issued', 'running'];
     const retried: string[] = [];
-    let outcome = this.#attempt(tool, argsJson);
+    let outcome = yield execution;
     states.push(outcome.status);
     if (outcome.status === 'error' && outcome.transient && tool.effect !== 'write') {
       retried.push(outcome.message);
-      outcome = this.#attempt(tool, argsJson);
+      outcome = yield execution;
       states.push('running', outcome.status);
     }
     if (outcome.status === 'timeout') this.#lostTo = tool.name;
+    if (outcome.status === 'crashed') this.#failure ??= outcome.kind;
     return {
       callId: call.id,
       tool: tool.name,
@@ -97,13 +110,21 @@ export class ToolRegistry {
       ...(retried.length === 0 ? {} : { retried }),
     };
   }
+}
 
-  #attempt(tool: Tool, argsJson: string): WorldOutcome {
-    try {
-      return this.#execute(tool.name, argsJson, tool.timeoutMs);
-    } catch (error) {
-      return { status: 'crashed', kind: 'died', message: messageOf(error) };
-    }
+/** Runs a call to its end, each execution as it asks for it. */
+export function finishCall(running: Running, world: Pick<WorldSession, 'call'>): CallRecord {
+  let next = running.next();
+  while (next.done !== true) next = running.next(executed(next.value, world));
+  return next.value;
+}
+
+/** Never throws, whatever the world does. */
+export function executed({ tool, argsJson, timeoutMs }: Execution, world: Pick<WorldSession, 'call'>): WorldOutcome {
+  try {
+    return world.call(tool, argsJson, timeoutMs);
+  } catch (error) {
+    return { status: 'crashed', kind: 'died', message: messageOf(error) };
   }
 }
 

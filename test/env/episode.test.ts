@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, it } from 'vitest';
 import type { Environment, ScriptedAction } from '../../src/env/environment.ts';
-import { type EpisodeSetup, runEpisode } from '../../src/env/episode.ts';
+import { runEpisode } from '../../src/env/episode.ts';
 import { type Format, formatOf } from '../../src/env/format.ts';
 import { importEnvironment } from '../../src/env/load.ts';
 import { bundle } from '../../src/env/sandbox/bundle.ts';
@@ -36,7 +36,7 @@ const TASK = { id: 'task', prompt: 'total population of x and y?', public: { fac
 async function run(
   policy: Policy,
   limits: Partial<Environment['limits']> = {},
-  more: Partial<EpisodeSetup> = {},
+  more: Partial<Parameters<typeof runEpisode>[0]> = {},
 ): Promise<Episode> {
   const host = new WorldHost({ script, reset: 'context', memoryMiB: 32 });
   try {

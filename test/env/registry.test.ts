@@ -1,12 +1,27 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { ToolRegistry } from '../../src/env/registry.ts';
-import type { WorldOutcome } from '../../src/env/sandbox/world-host.ts';
-import { defineTool, type ToolEffect } from '../../src/env/tool.ts';
+import { finishCall, ToolRegistry as Registry } from '../../src/env/registry.ts';
+import type { WorldOutcome, WorldSession } from '../../src/env/sandbox/world-host.ts';
+import { defineTool, type Tool, type ToolEffect } from '../../src/env/tool.ts';
 import { calculate } from '../../src/env/tools/calculator.ts';
 import type { ToolCall } from '../../src/records/action.ts';
 import type { JsonObject } from '../../src/records/json.ts';
+
+/** A registry whose executions are run at once. */
+class ToolRegistry {
+  readonly #registry: Registry;
+  readonly #execute: WorldSession['call'];
+
+  constructor(tools: readonly Tool[], execute: WorldSession['call'], maxCalls?: number) {
+    this.#registry = new Registry(tools, maxCalls);
+    this.#execute = execute;
+  }
+
+  call(call: ToolCall) {
+    return finishCall(this.#registry.call(call), { call: this.#execute });
+  }
+}
 
 const calculator = defineTool({
   name: 'calculator',
