@@ -1,5 +1,8 @@
-/** @module What a case of `cases.ts` gives on the backend that is set, and how far that is from what it should. */
+/** @module What a case of `cases.ts` gives on the backend that is set, and whether that is what `cpu` gives. */
 import * as tf from '@tensorflow/tfjs';
+import { beforeAll, expect, test } from 'vitest';
+import type { BackendName } from '../../../src/policy/backends/backend.ts';
+import { selectBackend } from '../../../src/policy/backends/select.ts';
 import type { HostInput, OpCase } from './cases.ts';
 
 export interface HostResult {
@@ -25,7 +28,46 @@ export async function results(op: OpCase): Promise<HostResult[]> {
   return read_;
 }
 
-export function worst(found: HostResult, expected: HostResult): number {
+/**
+ * In a `describe`: the backend is set, and a test for each case holds value and gradients to `cpu`'s, with nothing left behind.
+ * @param slack times each case's tolerance is allowed
+ * @returns what the tests hold a result by
+ */
+export function conforms(
+  backend: BackendName,
+  cases: readonly OpCase[],
+  slack = 1,
+): (op: OpCase, found: readonly HostResult[]) => void {
+  const expected = new Map<OpCase, readonly HostResult[]>();
+  beforeAll(async () => {
+    await selectBackend('cpu');
+    for (const op of cases) expected.set(op, await results(op));
+    await selectBackend(backend);
+  }, 120_000);
+
+  const check = (op: OpCase, found: readonly HostResult[]): void => {
+    const wanted = expected.get(op) ?? [];
+    expect(found.map(({ shape, dtype }) => ({ shape, dtype }))).toEqual(
+      wanted.map(({ shape, dtype }) => ({ shape, dtype })),
+    );
+    for (const [i, result] of found.entries()) {
+      expect(worst(result, wanted[i] as HostResult), i === 0 ? 'value' : `gradient ${i}`).toBeLessThanOrEqual(
+        slack * op.tolerance,
+      );
+    }
+  };
+
+  test.each(cases.map((op) => [op.name, op] as const))('%s', async (_, op) => {
+    const tensors = tf.memory().numTensors;
+    const buffers = tf.backend().numDataIds();
+    check(op, await results(op));
+    expect(tf.memory().numTensors, 'tensors left').toBe(tensors);
+    expect(tf.backend().numDataIds(), 'buffers left').toBe(buffers);
+  });
+  return check;
+}
+
+function worst(found: HostResult, expected: HostResult): number {
   return found.values.reduce((most, x, i) => {
     const y = expected.values[i] ?? Number.NaN;
     const distance = Object.is(x, y) || x === y ? 0 : Math.abs(x - y) / (1 + Math.abs(y));

@@ -1,38 +1,16 @@
 import * as tf from '@tensorflow/tfjs';
-import { beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { selectBackend } from '../../../src/policy/backends/select.ts';
 import { DecodeBatch, Decoder } from '../../../src/policy/transformer/decoder.ts';
 import { transformer } from '../../../src/policy/transformer/model.ts';
 import { generator } from '../../../src/records/random.ts';
 import { type Batch, FORBIDDEN } from '../../../src/train/batch.ts';
 import { initialState, trainStep } from '../../../src/train/step.ts';
-import { type HostResult, results, worst } from './case-results.ts';
-import { CASES, type OpCase } from './cases.ts';
+import { conforms, results } from './case-results.ts';
+import { CASES } from './cases.ts';
 
 describe('wasm computes what cpu does, value and gradients', () => {
-  const expected = new Map<OpCase, HostResult[]>();
-  beforeAll(async () => {
-    await selectBackend('cpu');
-    for (const op of CASES) expected.set(op, await results(op));
-    await selectBackend('wasm');
-  }, 120_000);
-
-  test.each(CASES.map((op) => [op.name, op] as const))('%s', async (_, op) => {
-    const tensors = tf.memory().numTensors;
-    const buffers = tf.backend().numDataIds();
-    const found = await results(op);
-    expect(tf.memory().numTensors, 'tensors left').toBe(tensors);
-    expect(tf.backend().numDataIds(), 'buffers left').toBe(buffers);
-    const wanted = expected.get(op) ?? [];
-    expect(found.map(({ shape, dtype }) => ({ shape, dtype }))).toEqual(
-      wanted.map(({ shape, dtype }) => ({ shape, dtype })),
-    );
-    for (const [i, result] of found.entries()) {
-      expect(worst(result, wanted[i] as HostResult), i === 0 ? 'value' : `gradient ${i}`).toBeLessThanOrEqual(
-        op.tolerance,
-      );
-    }
-  });
+  conforms('wasm', CASES);
 });
 
 test('an index that is out of range is an error and leaves nothing behind', async () => {
