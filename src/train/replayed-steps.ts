@@ -5,7 +5,8 @@
 import * as tf from '@tensorflow/tfjs';
 import type { Model, NamedTensors, Weights } from '../policy/model.ts';
 import { attribute } from '../policy/replay/protobuf.ts';
-import { assign, assignAdd, type Effect, Session } from '../policy/replay/session.ts';
+import { assign, assignAdd, type Effect } from '../policy/replay/recorded-function.ts';
+import { Session } from '../policy/replay/session.ts';
 import { tidy } from '../policy/transformer/custom-gradient.ts';
 import { IsogymError, inputError } from '../records/errors.ts';
 import type { AdamWOptions } from './adamw.ts';

@@ -12,62 +12,8 @@ import { IsogymError } from '../../records/errors.ts';
 import type { NodeBackend } from '../backends/node-backend.ts';
 import type { NamedTensors } from '../model.ts';
 import { attribute, savedModel } from './protobuf.ts';
-import { type Endpoint, Graph, Recorder } from './recorder.ts';
-
-/** A change of variables, by a TensorFlow operation that takes their handles first. */
-export interface Effect {
-  readonly op: string;
-  /** Names of variables. */
-  readonly variables: readonly string[];
-  /** Operands in order; where the operation wants a handle among them, `variables` come first. */
-  readonly operands: readonly tf.Tensor[];
-  readonly attributes: Readonly<Record<string, Buffer>>;
-}
-
-export interface Scope {
-  readonly feeds: NamedTensors;
-  /** The variable as it was when the call began. */
-  read(variable: string): tf.Tensor;
-  /**
-   * `variable[at] ← rows`, at once, and gives the variable as it is after it. No copy is made: a tensor that was read from the variable,
-   * in this call or before, may change as well.
-   * @param at int32 [n], rows of the variable
-   */
-  overwrite(variable: string, at: tf.Tensor, rows: tf.Tensor): tf.Tensor;
-}
-
-export interface Recorded {
-  readonly outputs: NamedTensors;
-  /** What a call changes, after all reads. A function may end in several ways; a call says which. */
-  readonly endings?: Readonly<Record<string, readonly Effect[]>>;
-}
-
-interface Known {
-  readonly prefix: string;
-  /** In the order of their placeholders. */
-  readonly feeds: readonly string[];
-  readonly outputs: readonly string[];
-  readonly endings: readonly string[];
-  /** Nodes of its graph. */
-  readonly operations: number;
-}
-
-const FLOAT = 1;
-
-/** `variable ← value` */
-export function assign(variable: string, value: tf.Tensor): Effect {
-  return {
-    op: 'AssignVariableOp',
-    variables: [variable],
-    operands: [value],
-    attributes: { dtype: attribute.type(FLOAT) },
-  };
-}
-
-/** `variable ← variable + value` */
-export function assignAdd(variable: string, value: tf.Tensor): Effect {
-  return { ...assign(variable, value), op: 'AssignAddVariableOp' };
-}
+import { FLOAT, type Recorded, type RecordedFunction, recordFunction, type Scope } from './recorded-function.ts';
+import { Graph } from './recorder.ts';
 
 /** Whether the backend that is set can replay: `native` and `cuda` can. */
 export function canReplay(): boolean {
@@ -77,11 +23,13 @@ export function canReplay(): boolean {
 export class Session {
   readonly #backend = tf.backend() as NodeBackend;
   readonly #graph = new Graph();
-  readonly #functions = new Map<string, Known>();
+  readonly #functions = new Map<string, RecordedFunction>();
   readonly #shapes = new Map<string, readonly number[]>();
   /** Values that wait for the session to be loaded. */
   #waiting: Record<string, tf.Tensor> = {};
   #session: number | undefined;
+  /** Variables of the session that is loaded now. */
+  readonly #loaded = new Set<string>();
 
   /** How many functions were recorded. */
   get recordings(): number {
@@ -139,7 +87,10 @@ export class Session {
     const before = this.#graph.nodes.length;
     const constants = new Map(this.#graph.constants);
     try {
-      this.#record(name, feeds, step, anyRows);
+      const prefix = `f${this.#functions.size}`;
+      const shapeOf = (variable: string) => this.#shapeOf(variable);
+      const made = recordFunction({ graph: this.#graph, prefix, feeds, step, shapeOf, anyRows });
+      this.#functions.set(name, made);
     } catch (error) {
       this.#graph.nodes.length = before;
       this.#graph.constants.clear();
@@ -147,55 +98,6 @@ export class Session {
       throw error;
     }
     this.#unload();
-  }
-
-  #record(name: string, feeds: NamedTensors, step: (scope: Scope) => Recorded, anyRows: boolean): void {
-    const before = this.#graph.nodes.length;
-    const prefix = `f${this.#functions.size}`;
-    const recorder = new Recorder(this.#graph, prefix);
-    tf.tidy(() => {
-      this.#placeholders(recorder, feeds, anyRows);
-      const reads = new Map<string, tf.Tensor>();
-      const scope: Scope = {
-        feeds,
-        read: (variable) => {
-          const known = reads.get(variable);
-          if (known !== undefined) return known;
-          const made = recorder.node(
-            'ReadVariableOp',
-            [`handle/${variable}`],
-            { dtype: attribute.type(FLOAT) },
-            `read/${variable}`,
-          );
-          const tensor = recorder.standIn(this.#shapeOf(variable), made);
-          reads.set(variable, tensor);
-          return tensor;
-        },
-        overwrite: (variable, at, rows) => {
-          const before = recorder.endpoint(scope.read(variable));
-          const inputs = [before, recorder.endpoint(at), recorder.endpoint(rows)];
-          const after = recorder.node('InplaceUpdate', inputs, { T: attribute.type(FLOAT) });
-          const tensor = recorder.standIn(this.#shapeOf(variable), after);
-          reads.set(variable, tensor);
-          return tensor;
-        },
-      };
-      const { outputs, endings = {} } = recorder.record(() => step(scope));
-      for (const [ending, effects] of Object.entries({ '': [], ...endings })) {
-        const done = this.#inOrder(recorder, effects, reads, ending);
-        for (const [output, tensor] of Object.entries(outputs)) {
-          const inputs = [recorder.endpoint(tensor), ...done];
-          recorder.node('Identity', inputs, { T: recorder.typeOf(tensor) }, `out/${output}/${ending}`);
-        }
-      }
-      this.#functions.set(name, {
-        prefix,
-        feeds: Object.keys(feeds),
-        outputs: Object.keys(outputs),
-        endings: Object.keys(endings),
-        operations: this.#graph.nodes.length - before,
-      });
-    });
   }
 
   /**
@@ -237,45 +139,10 @@ export class Session {
     this.#waiting = {};
   }
 
-  #placeholders(recorder: Recorder, feeds: NamedTensors, anyRows: boolean): void {
-    for (const [feed, tensor] of Object.entries(feeds)) {
-      const shape = anyRows ? [-1, ...tensor.shape.slice(1)] : tensor.shape;
-      const attributes = { dtype: recorder.typeOf(tensor), shape: attribute.shape(shape) };
-      recorder.bind(tensor, recorder.node('Placeholder', [], attributes, `feed/${feed}`));
-    }
-  }
-
   #shapeOf(variable: string): readonly number[] {
     const shape = this.#shapes.get(variable);
     if (shape === undefined) throw new IsogymError('INTERNAL', `variable ${variable} was not declared`);
     return shape;
-  }
-
-  #effect(recorder: Recorder, effect: Effect, after: readonly string[], name: string): Endpoint {
-    const handles = effect.variables.map((variable) => `handle/${variable}`);
-    const operands = effect.operands.map((operand) => recorder.endpoint(operand));
-    return recorder.node(effect.op, [...handles, ...operands, ...after], effect.attributes, name);
-  }
-
-  /** Each effect after every read of what it changes, and after the effect before it on the same variable. @returns control inputs that wait for all */
-  #inOrder(
-    recorder: Recorder,
-    effects: readonly Effect[],
-    reads: ReadonlyMap<string, tf.Tensor>,
-    ending: string,
-  ): readonly string[] {
-    const last = new Map<string, Endpoint>();
-    const all = effects.map((effect, i) => {
-      const after = effect.variables.flatMap((variable) => {
-        const before = last.get(variable);
-        const read = reads.get(variable);
-        return [before, read && recorder.endpoint(read)].flatMap((node) => (node === undefined ? [] : [`^${node}`]));
-      });
-      const node = this.#effect(recorder, effect, [...new Set(after)], `end/${ending}/${i}`);
-      for (const variable of effect.variables) last.set(variable, node);
-      return `^${node}`;
-    });
-    return all;
   }
 
   /** Until the session is loaded. */
@@ -317,9 +184,6 @@ export class Session {
     this.#session = undefined;
     this.#waiting = { ...values, ...this.#waiting };
   }
-
-  /** Variables of the session that is loaded now. */
-  readonly #loaded = new Set<string>();
 
   #load(): number {
     if (this.#session !== undefined) return this.#session;

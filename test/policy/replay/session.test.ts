@@ -1,7 +1,8 @@
 import * as tf from '@tensorflow/tfjs';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { selectBackend } from '../../../src/policy/backends/select.ts';
-import { assign, assignAdd, Session } from '../../../src/policy/replay/session.ts';
+import { assign, assignAdd } from '../../../src/policy/replay/recorded-function.ts';
+import { Session } from '../../../src/policy/replay/session.ts';
 import { NATIVE, NATIVE_BACKEND } from '../backends/native.ts';
 
 describe.skipIf(!NATIVE)('a session', () => {
