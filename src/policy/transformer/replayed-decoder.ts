@@ -6,9 +6,12 @@ import type { NamedTensors } from '../model.ts';
 import { Session } from '../replay/session.ts';
 import type { TransformerConfig } from './config.ts';
 import { tidy } from './custom-gradient.ts';
-import { type PackedLayer, type PackedWeights, pack } from './pack.ts';
+import { GrammarTable } from './grammar-table.ts';
+import { pack } from './pack.ts';
+import { byName, packedNames, packedOf } from './packed-names.ts';
 import { rotaryTables } from './rotary.ts';
 import { type SampledInput, sampledStep } from './sampled-step.ts';
+import { type StepRow, stepFeeds } from './step-feeds.ts';
 
 export interface ReplayedDecoderOptions {
   readonly config: TransformerConfig;
@@ -18,28 +21,11 @@ export interface ReplayedDecoderOptions {
   readonly temperature: number | null;
 }
 
-/** One row of a step. */
-export interface StepRow {
-  readonly slot: number;
-  /** What the slot is fed: at most the step's T, and at least one where the row is sampled. */
-  readonly tokens: readonly number[];
-  /** Of the grammar, where the token after `tokens` is sampled. */
-  readonly state: number;
-  /** In [0, 1). */
-  readonly uniform: number;
-}
-
 export interface Sampled {
   readonly id: number;
   readonly logprob: number;
 }
 
-/** Stands for −∞, as in the loss. */
-const FORBIDDEN = -1e9;
-/** Entries of the grammar's table, at most: 256 MiB. */
-const LARGEST_TABLE = 2 ** 26;
-/** The greatest float32 below 1. */
-const BELOW_ONE = 1 - 2 ** -24;
 const FEWEST_COLUMNS = 32;
 
 /**
@@ -54,13 +40,14 @@ export class ReplayedDecoder {
   #slots: (number | undefined)[] = [];
   /** Whose weights are loaded. */
   #owner: object | undefined;
-  /** Row of the table for each state of the grammar. */
-  readonly #tableRows = new Map<number, number>();
+  readonly #table: GrammarTable;
+  /** Rows of the table that the session has. */
   #tableKnown = 0;
   #recorded = 0;
 
   constructor(options: ReplayedDecoderOptions) {
     this.#options = options;
+    this.#table = new GrammarTable(options.grammar, options.config.vocabulary);
   }
 
   /** How many functions were recorded so far. */
@@ -74,7 +61,7 @@ export class ReplayedDecoder {
     this.#owner = owner;
     this.#slots = this.#slots.map(() => undefined);
     tidy(() => {
-      const values = namesOf(pack(this.#options.config, weights));
+      const values = byName(pack(this.#options.config, weights));
       if (this.#session === undefined) this.#begin(values);
       else this.#session.write(values);
     });
@@ -120,15 +107,22 @@ export class ReplayedDecoder {
    */
   step(rows: readonly StepRow[]): readonly Sampled[] {
     const T = 2 ** Math.ceil(Math.log2(Math.max(...rows.map(({ tokens }) => tokens.length))));
-    for (const { state } of rows) this.#know(state);
+    for (const { state } of rows) this.#table.meet(state);
     this.#writeTable();
     // Half the slots or more: all of them, which saves gathering the caches.
     const whole = 2 * rows.length >= this.#slots.length;
     const places = whole ? this.#slots.map((_, slot) => slot) : rows.map(({ slot }) => slot);
-    const bySlot = new Map(rows.map((row) => [row.slot, row]));
     const session = this.#session as Session;
     const out = tf.tidy(() => {
-      const feeds = this.#feeds(places, bySlot, T, whole);
+      const feeds = stepFeeds(rows, {
+        tokens: T,
+        columns: this.#columns,
+        kvHeads: this.#options.config.kvHeads,
+        places,
+        whole,
+        lengthOf: (slot) => this.length(slot),
+        tableRow: (state) => this.#table.row(state),
+      });
       const name = `${whole ? 'all' : 'some'} ${T}`;
       if (!session.has(name)) this.#define(session, name, feeds, T);
       return session.run(name, feeds).result?.dataSync() as Float32Array;
@@ -171,7 +165,7 @@ export class ReplayedDecoder {
     const session = new Session();
     tf.tidy(() => {
       const { layers } = this.#options.config;
-      const weights = old.read(weightNames(layers));
+      const weights = old.read(packedNames(layers));
       session.declare(weights);
       session.declare(old.read(['table']), { anyShape: true });
       const caches = Object.entries(old.read(this.#cacheNames())).map(([name, cache]) => {
@@ -226,73 +220,12 @@ export class ReplayedDecoder {
     return Array.from({ length: this.#options.config.layers }, (_, i) => [`keys/${i}`, `values/${i}`]).flat();
   }
 
-  #know(state: number): void {
-    if (!this.#tableRows.has(state)) this.#tableRows.set(state, this.#tableRows.size);
-  }
-
   #writeTable(): void {
-    if (this.#tableKnown === this.#tableRows.size) return;
-    const { grammar, config } = this.#options;
-    const { vocabulary } = config;
-    const states = this.#tableRows.size;
-    if (states * vocabulary > LARGEST_TABLE) {
-      throw new IsogymError(
-        'GRAMMAR_TOO_LARGE',
-        `expected a grammar whose table fits ${LARGEST_TABLE} entries, found ${states} states of ${vocabulary} tokens`,
-        { hint: 'Sample outside the graph: replay: false' },
-      );
-    }
-    const table = new Float32Array(states * vocabulary);
-    if (grammar !== null) {
-      table.fill(FORBIDDEN);
-      for (const [state, row] of this.#tableRows) {
-        for (const id of grammar.allowed(state)) table[row * vocabulary + id] = 0;
-      }
-    }
-    tf.tidy(() => this.#session?.write({ table: tf.tensor2d(table, [states, vocabulary]) }));
+    const { states } = this.#table;
+    if (this.#tableKnown === states) return;
+    const table = this.#table.values();
+    tf.tidy(() => this.#session?.write({ table: tf.tensor2d(table, [states, this.#options.config.vocabulary]) }));
     this.#tableKnown = states;
-  }
-
-  #feeds(
-    places: readonly number[],
-    bySlot: ReadonlyMap<number, StepRow>,
-    T: number,
-    whole: boolean,
-  ): Record<string, tf.Tensor> {
-    const { kvHeads } = this.#options.config;
-    const C = this.#columns;
-    const B = places.length;
-    const ids = new Int32Array(B * T);
-    const positions = new Int32Array(B * T);
-    const write = new Int32Array(B * kvHeads * T);
-    const last = new Int32Array(B);
-    const states = new Int32Array(B);
-    const uniforms = new Float32Array(B);
-    for (const [b, slot] of places.entries()) {
-      const row = bySlot.get(slot);
-      const tokens = row?.tokens ?? [];
-      const length = this.length(slot);
-      for (let t = 0; t < T; t++) {
-        const real = t < tokens.length;
-        ids[b * T + t] = tokens[t] ?? 0;
-        positions[b * T + t] = real ? length + t : 0;
-        const column = real ? length + t : C - 1;
-        for (let k = 0; k < kvHeads; k++) write[(b * kvHeads + k) * T + t] = (slot * kvHeads + k) * C + column;
-      }
-      last[b] = b * T + Math.max(0, tokens.length - 1);
-      states[b] = this.#tableRows.get(row?.state ?? -1) ?? 0;
-      uniforms[b] = Math.min(row?.uniform ?? 0, BELOW_ONE);
-    }
-    const int = (values: Int32Array) => tf.tensor1d(values, 'int32');
-    return {
-      ids: int(ids),
-      positions: int(positions),
-      write: int(write),
-      states: int(states),
-      uniforms: tf.tensor1d(uniforms),
-      ...(T > 1 ? { last: int(last) } : {}),
-      ...(whole ? {} : { slots: int(Int32Array.from(places)) }),
-    };
   }
 
   #define(session: Session, name: string, feeds: NamedTensors, T: number): void {
@@ -321,31 +254,4 @@ export class ReplayedDecoder {
       { anyRows: true },
     );
   }
-}
-
-const PARTS = ['fused', 'output', 'gate', 'up', 'down'] as const satisfies readonly (keyof PackedLayer)[];
-
-function weightNames(layers: number): string[] {
-  const all = Array.from({ length: layers }, (_, i) => PARTS.map((part) => `${part}/${i}`)).flat();
-  return ['embedding', 'head', ...all];
-}
-
-function namesOf({ embedding, head, layers }: PackedWeights): NamedTensors {
-  const parts = layers.flatMap((layer, i) => PARTS.map((part) => [`${part}/${i}`, layer[part]] as const));
-  return { embedding, head, ...Object.fromEntries(parts) };
-}
-
-function packedOf(layers: number, read: (name: string) => tf.Tensor): PackedWeights {
-  const matrix = (name: string) => read(name) as tf.Tensor2D;
-  return {
-    embedding: matrix('embedding'),
-    head: matrix('head'),
-    layers: Array.from({ length: layers }, (_, i) => ({
-      fused: matrix(`fused/${i}`),
-      output: matrix(`output/${i}`),
-      gate: matrix(`gate/${i}`),
-      up: matrix(`up/${i}`),
-      down: matrix(`down/${i}`),
-    })),
-  };
 }
