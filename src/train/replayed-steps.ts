@@ -4,29 +4,29 @@
  */
 import * as tf from '@tensorflow/tfjs';
 import type { Model, NamedTensors, Weights } from '../policy/model.ts';
-import { attribute } from '../policy/replay/protobuf.ts';
-import { assign, assignAdd, type Effect } from '../policy/replay/recorded-function.ts';
 import { Session } from '../policy/replay/session.ts';
-import { tidy } from '../policy/transformer/custom-gradient.ts';
 import { IsogymError, inputError } from '../records/errors.ts';
 import type { AdamWOptions } from './adamw.ts';
 import { type BucketedBatch, bucketed, bucketPadding } from './buckets.ts';
 import { onDevice, onHost } from './eager-steps.ts';
-import { type BatchTensors, batchTensors, type Objective, partOf } from './part.ts';
+import type { Objective } from './part.ts';
 import { HEAD, type StepStatistics, stepStatistics } from './step.ts';
+import {
+  applyFeeds,
+  defineApply,
+  defineGradients,
+  defineKeep,
+  defineNorm,
+  G,
+  KEEP,
+  KEPT,
+  M,
+  R,
+  V,
+  W,
+  withFeeds,
+} from './step-functions.ts';
 import type { Steps, StepsSnapshot, UpdateOptions, UpdateStatistics } from './steps.ts';
-
-/** Prefixes of the variables: weights, both moments, summed gradients, the reference, and what a failed update goes back to. */
-const W = 'w/';
-const M = 'm/';
-const V = 'v/';
-const G = 'g/';
-const R = 'r/';
-const KEPT = 'kept/';
-const FLOAT = 1;
-const NORM = 'norm';
-const APPLY = 'apply';
-const KEEP = 'keep';
 
 export class ReplayedSteps implements Steps {
   readonly #model: Model;
@@ -165,9 +165,10 @@ export class ReplayedSteps implements Steps {
     if (this.#broken) throw broken();
     const reference = objective.kind === 'policy' && this.#hasReference;
     // All that is new is recorded before anything is run: each new function after that would mean another session.
-    this.#defineNorm();
-    const apply = this.#defineApply(optimizer);
-    const names = parts.map((part) => this.#defineGradients(part, objective, reference));
+    const norming = defineNorm(this.#session, this.#names);
+    const applying = defineApply(this.#session, this.#ranks, optimizer);
+    const of = { model: this.#model, weights: this.#names };
+    const names = parts.map((part) => defineGradients(this.#session, of, part, { objective, reference }));
     const head = new Float64Array(HEAD);
     const logprobs: Float32Array[] = [];
     for (const [i, part] of parts.entries()) {
@@ -175,14 +176,14 @@ export class ReplayedSteps implements Steps {
       for (let n = 0; n < HEAD - 1; n++) head[n] = (head[n] ?? 0) + (packed[n] ?? Number.NaN);
       logprobs.push(packed.subarray(HEAD - 1, HEAD - 1 + part.real.targets.length));
     }
-    const [norm = Number.NaN] = this.#run(NORM, {});
+    const [norm = Number.NaN] = this.#run(norming, {});
     head[HEAD - 1] = norm;
     const statistics = stepStatistics(joined(head, logprobs), {
       batches: parts.map(({ real }) => real),
       objective,
       reference,
     });
-    this.#apply(apply, optimizer, maxNorm === Number.POSITIVE_INFINITY ? 1 : maxNorm / Math.max(norm, maxNorm));
+    this.#apply(applying, optimizer, maxNorm === Number.POSITIVE_INFINITY ? 1 : maxNorm / Math.max(norm, maxNorm));
     return statistics;
   }
 
@@ -191,78 +192,12 @@ export class ReplayedSteps implements Steps {
     return tf.tidy(() => this.#session.run(name, feeds, ending).result?.dataSync() as Float32Array);
   }
 
-  /** Its result: the sums of loss, entropy and divergence, then the logprobs of the padded tokens. @returns its name */
-  #defineGradients(part: BucketedBatch, objective: Objective, reference: boolean): string {
-    const { rows, width, scored, states } = part.bucket;
-    const name = [JSON.stringify(objective), reference, rows, width, scored, states].join(' ');
-    if (this.#session.has(name)) return name;
-    withFeeds(part, (feeds) =>
-      this.#session.define(name, feeds, ({ read }) => {
-        const all = (prefix: string) =>
-          Object.fromEntries(this.#names.map((weight) => [weight, read(prefix + weight)]));
-        const { head, logprobs, gradients } = partOf(
-          { model: this.#model, weights: all(W), objective, reference: reference ? all(R) : undefined },
-          { ...feeds, masks: { rows: feeds.maskRows, index: feeds.maskIndex } },
-        );
-        const by = (effect: (variable: string, value: tf.Tensor) => Effect) =>
-          this.#names.map((weight) => effect(G + weight, gradientOf(gradients, weight)));
-        return {
-          outputs: { result: tf.concat1d([head, logprobs]) },
-          endings: { first: by(assign), more: by(assignAdd) },
-        };
-      }),
-    );
-    return name;
-  }
-
-  #defineNorm(): void {
-    if (this.#session.has(NORM)) return;
-    this.#session.define(NORM, {}, ({ read }) => {
-      const squares = this.#names.map((name): tf.Scalar => tf.sum(tf.square(read(G + name))));
-      return { outputs: { result: tf.sqrt(tf.addN(squares)) } };
-    });
-  }
-
-  /**
-   * AdamW (`adamw` has the formula) by TensorFlow's fused operation, which computes θ − α · m / (√v + ε̂). With the powers of β given
-   * as 0 its α is the rate as it is, so that α = η √(1 − β₂ᵗ) / (1 − β₁ᵗ) and ε̂ = ε √(1 − β₂ᵗ) are worked out here, in double precision.
-   */
-  #defineApply({ beta1, beta2, weightDecay }: AdamWOptions): string {
-    const name = `${APPLY} ${[beta1, beta2, weightDecay === 0]}`;
-    if (this.#session.has(name)) return name;
-    tf.tidy(() => {
-      const [zero, b1, b2] = [tf.scalar(0), tf.scalar(beta1), tf.scalar(beta2)];
-      const feeds = { scale: tf.scalar(1), kept: tf.scalar(1), rate: tf.scalar(1), epsilon: tf.scalar(1) };
-      this.#session.define(name, feeds, ({ read }) => {
-        const effects = this.#names.flatMap((weight): Effect[] => {
-          const adam: Effect = {
-            op: 'ResourceApplyAdam',
-            variables: [W + weight, M + weight, V + weight],
-            operands: [zero, zero, feeds.rate, b1, b2, feeds.epsilon, tf.mul(read(G + weight), feeds.scale)],
-            attributes: { T: attribute.type(FLOAT) },
-          };
-          const decays = weightDecay !== 0 && (this.#ranks[weight] ?? 0) >= 2;
-          return decays ? [assign(W + weight, tf.mul(read(W + weight), feeds.kept)), adam] : [adam];
-        });
-        return { outputs: { result: tf.add(feeds.rate, 0) }, endings: { apply: effects } };
-      });
-    });
-    return name;
-  }
-
-  #apply(name: string, { learningRate, beta1, beta2, epsilon, weightDecay }: AdamWOptions, scale: number): void {
+  #apply(name: string, optimizer: AdamWOptions, scale: number): void {
     const t = this.#updates + 1;
-    const correction = Math.sqrt(1 - beta2 ** t);
     this.#forgetRead();
     this.#broken = true;
     tf.tidy(() => {
-      const feeds = {
-        scale: tf.scalar(scale),
-        kept: tf.scalar(1 - learningRate * weightDecay),
-        rate: tf.scalar((learningRate * correction) / (1 - beta1 ** t)),
-        epsilon: tf.scalar(epsilon * correction),
-      };
-      this.#session.run(name, feeds, 'apply');
+      this.#session.run(name, applyFeeds(optimizer, t, scale), 'apply');
     });
     this.#broken = false;
     this.#updates = t;
@@ -277,15 +212,7 @@ export class ReplayedSteps implements Steps {
       this.#session.declare(prefixed(KEPT, values));
       tf.dispose(Object.values(values));
     }
-    if (!this.#session.has(KEEP)) {
-      this.#session.define(KEEP, {}, ({ read }) => ({
-        outputs: { done: tf.scalar(0) },
-        endings: {
-          keep: variables.map((name) => assign(KEPT + name, read(name))),
-          restore: variables.map((name) => assign(name, read(KEPT + name))),
-        },
-      }));
-    }
+    defineKeep(this.#session, variables);
     tf.tidy(() => this.#session.run(KEEP, {}, 'keep'));
   }
 
@@ -306,30 +233,6 @@ export class ReplayedSteps implements Steps {
     const values = this.#session.read(this.#names.map((name) => prefix + name));
     return Object.fromEntries(this.#names.map((name) => [name, tf.keep(values[prefix + name] as tf.Tensor)]));
   }
-}
-
-interface Feeds extends Omit<BatchTensors, 'masks'> {
-  readonly maskRows: tf.Tensor2D;
-  readonly maskIndex: tf.Tensor1D;
-  readonly [name: string]: tf.Tensor;
-}
-
-/** The padded batch as tensors, disposed of afterwards. */
-function withFeeds<T>({ padded }: BucketedBatch, use: (feeds: Feeds) => T): T {
-  return tidy(() => {
-    const { rows, states, vocabulary } = padded.masks;
-    const maskRows = tf.tensor2d(rows, [states, vocabulary]);
-    const { masks: _, ...tensors } = batchTensors(padded, maskRows);
-    return use({ ...tensors, maskRows, maskIndex: tf.tensor1d(padded.maskIndex, 'int32') });
-  });
-}
-
-function gradientOf(gradients: NamedTensors, weight: string): tf.Tensor {
-  const gradient = gradients[weight];
-  if (gradient !== undefined) return gradient;
-  throw new IsogymError('NOT_RECORDABLE', `expected a gradient of every weight, found none of ${weight}`, {
-    hint: 'A weight that the loss does not use is stepped eagerly only: replay: false',
-  });
 }
 
 function broken(): IsogymError {
