@@ -196,6 +196,7 @@ export class ReplayedSteps implements Steps {
     const t = this.#updates + 1;
     this.#forgetRead();
     this.#broken = true;
+    // Gives nothing back, as a tidy keeps what is.
     tf.tidy(() => {
       this.#session.run(name, applyFeeds(optimizer, t, scale), 'apply');
     });
@@ -213,14 +214,18 @@ export class ReplayedSteps implements Steps {
       tf.dispose(Object.values(values));
     }
     defineKeep(this.#session, variables);
-    tf.tidy(() => this.#session.run(KEEP, {}, 'keep'));
+    this.#runKeep('keep');
   }
 
   #restore(updates: number): void {
     this.#forgetRead();
-    tf.tidy(() => this.#session.run(KEEP, {}, 'restore'));
+    this.#runKeep('restore');
     this.#updates = updates;
     this.#broken = false;
+  }
+
+  #runKeep(ending: 'keep' | 'restore'): void {
+    tf.dispose(Object.values(this.#session.run(KEEP, {}, ending)));
   }
 
   #forgetRead(): void {
