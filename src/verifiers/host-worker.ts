@@ -4,9 +4,8 @@ import { HostSupervisor } from '../env/sandbox/host/supervisor.ts';
 import { messageOf } from '../records/errors.ts';
 import type { Score } from '../records/trajectory.ts';
 import { readScores } from './read-scores.ts';
-import { unscored } from './runner.ts';
 import type { ScoringSetup } from './scoring-service.ts';
-import type { ShownInput } from './verifier.ts';
+import { unscored, type WrittenInputs } from './written.ts';
 
 const setup = workerData as ScoringSetup;
 const { judge } = setup;
@@ -22,28 +21,33 @@ const supervisor = new HostSupervisor({
  * Where the host dies, one of the inputs did it: each is scored again alone, and the one that takes it down again is unscored.
  * `close` ends the host.
  */
-export default async function scoreBatch(inputs: readonly ShownInput[] | 'close'): Promise<readonly Score[]> {
-  if (inputs === 'close') {
-    await supervisor.close();
-    return [];
-  }
-  if (inputs.length === 0) {
+export default async function work(inputs: WrittenInputs | 'close'): Promise<string> {
+  if (inputs !== 'close') return JSON.stringify(await scoreBatch(inputs));
+  await supervisor.close();
+  return '[]';
+}
+
+async function scoreBatch(inputs: WrittenInputs): Promise<readonly Score[]> {
+  const { stops, texts } = inputs;
+  if (texts.length === 0) {
     await supervisor.start();
     return [];
   }
-  const answer = await supervisor.run(inputs, { weight: inputs.length });
+  const answer = await supervisor.run(inputs, { weight: texts.length });
   let why: string;
   if ('death' in answer) {
     why = `${answer.death.kind}: ${answer.death.message}`;
   } else {
     try {
-      return readScores(answer.result, inputs, judge);
+      return readScores(answer.result, stops, judge);
     } catch (error) {
       why = messageOf(error);
     }
   }
-  if (inputs.length === 1) return [unscored(`the verifier's process died: ${why}`)];
+  if (texts.length === 1) return [unscored(`the verifier's process died: ${why}`)];
   const scores: Score[] = [];
-  for (const input of inputs) scores.push(...(await scoreBatch([input])));
+  for (const [i, text] of texts.entries()) {
+    scores.push(...(await scoreBatch({ stops: stops.slice(i, i + 1), texts: [text] })));
+  }
   return scores;
 }

@@ -6,9 +6,10 @@ import { resolveModule } from '../env/sandbox/resolve-module.ts';
 import { IsogymError, messageOf } from '../records/errors.ts';
 import type { Score } from '../records/trajectory.ts';
 import { importVerifier } from './load.ts';
-import { type Judge, unscored, type VerifierEngine } from './runner.ts';
-import { type ShownInput, shownInput, type Verifier, type VerifierInput } from './verifier.ts';
+import type { Judge, VerifierEngine } from './runner.ts';
+import type { Verifier, VerifierInput } from './verifier.ts';
 import type { WorkerSetup } from './worker.ts';
+import { unscored, type WrittenInputs, written } from './written.ts';
 
 /** Inputs of one task: a few ms of work, so that the 0.1 ms which a task costs does not show. */
 const BATCH = { plain: 128, code: 16 } as const;
@@ -18,7 +19,7 @@ function ownsHost({ code }: Judge): boolean {
 }
 
 export class VerifierPool implements VerifierEngine {
-  readonly #pool: Piscina<readonly ShownInput[] | 'close', readonly Score[]>;
+  readonly #pool: Piscina<WrittenInputs | 'close', string>;
   readonly #ownsHost: boolean;
   readonly #reads: Verifier['reads'];
   /** Aborted once no worker can be started any more: piscina would let the queue wait for ever. */
@@ -49,7 +50,7 @@ export class VerifierPool implements VerifierEngine {
     prepareThreads();
     const pool = new VerifierPool(setup, ownsHost(judge) ? 1 : o.workers);
     try {
-      await pool.#run([]);
+      await pool.#run({ stops: [], texts: [] });
     } catch (cause) {
       await pool.close();
       throw new IsogymError('VERIFIER_POOL_FAILED', `No worker can be started for the verifier: ${messageOf(cause)}`, {
@@ -62,11 +63,13 @@ export class VerifierPool implements VerifierEngine {
   /** The order is that of the inputs, whatever the number of workers. A worker that dies leaves its batch unscored; the pool replaces it. */
   async score(inputs: readonly VerifierInput[]): Promise<readonly Score[]> {
     const size = this.#ownsHost ? BATCH.code : BATCH.plain;
-    const shown = inputs.map((input) => shownInput(input, this.#reads));
-    const batches: (readonly ShownInput[])[] = [];
-    for (let start = 0; start < shown.length; start += size) batches.push(shown.slice(start, start + size));
-    const scores = await Promise.all(batches.map((batch) => this.#batch(batch)));
-    return scores.flat();
+    const { stops, texts, scores } = written(inputs, this.#reads);
+    const batches: Promise<readonly Score[]>[] = [];
+    for (let from = 0; from < texts.length; from += size) {
+      const to = from + size;
+      batches.push(this.#batch({ stops: stops.slice(from, to), texts: texts.slice(from, to) }));
+    }
+    return scores((await Promise.all(batches)).flat());
   }
 
   async close(): Promise<void> {
@@ -79,18 +82,18 @@ export class VerifierPool implements VerifierEngine {
     await this.#pool.destroy();
   }
 
-  async #batch(batch: readonly ShownInput[]): Promise<readonly Score[]> {
+  async #batch(batch: WrittenInputs): Promise<readonly Score[]> {
     try {
       return await this.#run(batch);
     } catch (error) {
-      return batch.map(() => unscored(`the verifier's worker died: ${messageOf(error)}`));
+      return batch.texts.map(() => unscored(`the verifier's worker died: ${messageOf(error)}`));
     }
   }
 
-  async #run(batch: readonly ShownInput[]): Promise<readonly Score[]> {
+  async #run(batch: WrittenInputs): Promise<readonly Score[]> {
     const { signal } = this.#broken;
     try {
-      return await this.#pool.run(batch, { signal });
+      return JSON.parse(await this.#pool.run(batch, { signal })) as readonly Score[];
     } catch (error) {
       throw signal.aborted ? signal.reason : error;
     }

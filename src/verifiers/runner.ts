@@ -3,9 +3,10 @@ import { bundle } from '../env/sandbox/bundle.ts';
 import { CodeSandbox } from '../env/sandbox/code.ts';
 import { type Realm, RealmPool } from '../env/sandbox/realm.ts';
 import { messageOf } from '../records/errors.ts';
-import { stopRule } from '../records/stop-reason.ts';
+import { type StopReason, stopRule } from '../records/stop-reason.ts';
 import type { Score } from '../records/trajectory.ts';
-import { type ShownInput, shownInput, type Verifier, type VerifierInput } from './verifier.ts';
+import type { Verifier, VerifierInput } from './verifier.ts';
+import { unscored, type WrittenInputs, written } from './written.ts';
 
 /** What scores batches: this thread or a pool of workers. */
 export interface VerifierEngine {
@@ -17,16 +18,18 @@ export interface VerifierEngine {
 /** The parts of a verifier that score: plain data, so that it crosses to a worker. */
 export type Judge = Pick<Verifier, 'range' | 'success' | 'timeoutMs' | 'memoryMiB' | 'reset' | 'code' | 'reads'>;
 
-/** A score that is no score, with its reason. */
-export function unscored(reason: string): Score {
-  return { score: null, success: false, reasons: [reason] };
-}
+/** Most inputs of one entry into the isolate. */
+const TOGETHER = 128;
 
 /** Scores on the calling thread. */
 export class VerifierRunner implements VerifierEngine {
   readonly #judge: Judge;
   readonly #realms: RealmPool;
   readonly #code: CodeSandbox | undefined;
+  /** One where each input has a realm, or runs of code, of its own. */
+  readonly #most: number;
+  /** How many inputs one entry is given now. */
+  #together: number;
 
   /** @param script what `bundle` made of the module behind `Verifier.source` */
   constructor(judge: Judge, script: string) {
@@ -34,6 +37,8 @@ export class VerifierRunner implements VerifierEngine {
     const { reset, memoryMiB, code } = judge;
     this.#realms = new RealmPool({ script, reset, memoryMiB, runsCode: code !== undefined });
     this.#code = code === undefined ? undefined : new CodeSandbox(code);
+    this.#most = reset === 'state' && code === undefined ? TOGETHER : 1;
+    this.#together = this.#most;
   }
 
   /** @throws MODULE_NOT_FOUND | BUNDLE_FAILED | ISOLATED_VM_UNSAFE | ISOLATED_VM_MISSING */
@@ -42,10 +47,38 @@ export class VerifierRunner implements VerifierEngine {
   }
 
   /** Never throws: a verifier that throws, is late, dies or gives no finite number in its range leaves the episode unscored. */
-  score(input: ShownInput): Score;
-  score(inputs: readonly ShownInput[]): Promise<readonly Score[]>;
-  score(what: ShownInput | readonly ShownInput[]): Score | Promise<readonly Score[]> {
-    return isBatch(what) ? Promise.resolve(what.map((input) => this.#one(input))) : this.#one(what);
+  score(input: VerifierInput): Score;
+  score(inputs: readonly VerifierInput[]): Promise<readonly Score[]>;
+  score(what: VerifierInput | readonly VerifierInput[]): Score | Promise<readonly Score[]> {
+    const inputs = written(isBatch(what) ? what : [what], this.#judge.reads);
+    const scores = inputs.scores(this.scoreWritten(inputs));
+    return isBatch(what) ? Promise.resolve(scores) : (scores[0] as Score);
+  }
+
+  /**
+   * The same of what is written already. One entry is for many inputs, with the time of one: where they do not get through it, each is
+   * run alone, so that it comes to what it would have come to, and the next entries are given fewer.
+   */
+  scoreWritten({ stops, texts }: WrittenInputs): readonly Score[] {
+    const scores: Score[] = [];
+    while (scores.length < texts.length) {
+      const from = scores.length;
+      const to = Math.min(from + this.#together, texts.length);
+      const found = this.#enter(stops.slice(from, to), texts.slice(from, to));
+      if (typeof found !== 'string') {
+        scores.push(...found);
+        this.#together = Math.min(this.#together + 1, this.#most);
+      } else if (to === from + 1) {
+        scores.push(unscored(found));
+      } else {
+        for (let i = from; i < to; i++) {
+          const alone = this.#enter(stops.slice(i, i + 1), texts.slice(i, i + 1));
+          scores.push(...(typeof alone === 'string' ? [unscored(alone)] : alone));
+        }
+        this.#together = Math.ceil((to - from) / 2);
+      }
+    }
+    return scores;
   }
 
   dispose(): void {
@@ -57,44 +90,50 @@ export class VerifierRunner implements VerifierEngine {
     this.dispose();
   }
 
-  #one(input: ShownInput): Score {
-    const rule = stopRule(input.stop);
-    if (!rule.scored) return unscored(`not scored: ${rule.meaning}`);
-    let json: string;
+  /** A score each, or why there is none of any. */
+  #enter(stops: readonly StopReason[], texts: readonly string[]): readonly Score[] | string {
     let realm: Realm;
     try {
-      json = JSON.stringify(shownInput(input, this.#judge.reads));
       realm = this.#realms.take();
     } catch (error) {
-      return unscored(`the verifier cannot be run: ${messageOf(error)}`);
+      return `the verifier cannot be run: ${messageOf(error)}`;
     }
     realm.runCode = this.#code?.session();
-    const outcome = realm.run('score', json, input.taskId, this.#judge.timeoutMs);
-    this.#realms.give(realm, true);
+    const outcome = realm.run('score', `[${texts.join(',')}]`, '', this.#judge.timeoutMs);
+    let scores: readonly Score[] | undefined;
+    try {
+      if (outcome.status === 'ok') scores = scoresOf(outcome.text, stops, this.#judge);
+    } catch {
+      // It writes JSON otherwise than we do: `toJSON`.
+    }
+    this.#realms.give(realm, outcome.status !== 'ok' || scores !== undefined);
     switch (outcome.status) {
       case 'ok':
-        return verdict(JSON.parse(outcome.text) as Verdict, this.#judge, rule.ends === 'terminated');
+        return scores ?? "the verifier's answer cannot be read";
       case 'error':
-        return unscored(`the verifier threw: ${outcome.message}`);
+        return `the verifier threw: ${outcome.message}`;
       case 'timeout':
-        return unscored(`the verifier took longer than ${this.#judge.timeoutMs} ms`);
+        return `the verifier took longer than ${this.#judge.timeoutMs} ms`;
       case 'crashed':
-        return unscored(`the verifier's isolate died: ${outcome.message}`);
+        return `the verifier's isolate died: ${outcome.message}`;
     }
   }
 }
 
-/** What the guard's `score` operation answers: the score as text, since JSON has no NaN. */
-interface Verdict {
-  readonly number: boolean;
-  readonly score: string;
-  readonly reasons: readonly string[];
+/** What the guard's `score` operation answers for an input: the score as text, since JSON has no NaN; or what was thrown, a letter before it. */
+type Answer = string | { readonly number: boolean; readonly score: string; readonly reasons: readonly string[] };
+
+/** @throws where it is no list of answers */
+function scoresOf(text: string, stops: readonly StopReason[], judge: Judge): readonly Score[] {
+  const answers = JSON.parse(text) as readonly Answer[];
+  return stops.map((stop, i) => scoreOf(answers[i] as Answer, stop, judge));
 }
 
-function verdict({ number, score, reasons }: Verdict, judge: Judge, terminated: boolean): Score {
+function scoreOf(answer: Answer, stop: StopReason, { range: [low, high], success }: Judge): Score {
+  if (typeof answer === 'string') return unscored(`the verifier threw: ${answer.slice(1)}`);
+  const { number, score, reasons } = answer;
   if (!number) return unscored(`expected a number as the score, found ${score}`);
   const value = Number(score);
-  const [low, high] = judge.range;
   // Written so that NaN fails it too.
   if (!(value >= low && value <= high && Number.isFinite(value))) {
     return {
@@ -103,9 +142,9 @@ function verdict({ number, score, reasons }: Verdict, judge: Judge, terminated: 
       reasons: [`expected a score in [${low}, ${high}], found ${score}`, ...reasons],
     };
   }
-  return { score: value, success: terminated && value >= judge.success, reasons };
+  return { score: value, success: stopRule(stop).ends === 'terminated' && value >= success, reasons };
 }
 
-function isBatch(what: ShownInput | readonly ShownInput[]): what is readonly ShownInput[] {
+function isBatch(what: VerifierInput | readonly VerifierInput[]): what is readonly VerifierInput[] {
   return Array.isArray(what);
 }

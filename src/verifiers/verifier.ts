@@ -18,15 +18,6 @@ export interface VerifierInput {
   readonly final: string | null;
 }
 
-/** The part of it that a verifier reads. */
-export type ShownInput = Pick<VerifierInput, 'taskId' | 'stop'> & Partial<VerifierInput>;
-
-export function shownInput(input: ShownInput, reads: Verifier['reads']): ShownInput {
-  if (reads === undefined) return input;
-  const { taskId, stop } = input;
-  return { taskId, stop, ...Object.fromEntries(reads.map((key) => [key, input[key]])) };
-}
-
 /** What the module behind `Verifier.source` exports as default; it runs inside the verifier's isolate. */
 export type Verify = (
   input: VerifierInput,
@@ -48,7 +39,7 @@ export interface Verifier {
   readonly code?: CodeLimits;
   /** How thoroughly its world is renewed between scores. `state` is for code that keeps nothing from one call to the next. */
   readonly reset: ResetLevel;
-  /** What of an episode it is shown, beside `taskId` and `stop`; all of it where this is absent. What is left out is neither written nor sent. */
+  /** What of an episode it is shown, beside `taskId` and `stop`; all of it where this is absent. What is left out is not even read. */
   readonly reads?: readonly (keyof VerifierInput)[];
   /** A final answer that is wrong for every task; one episode ending with it is scored in every batch, and a verifier that passes it stops the run. */
   readonly canary: string;

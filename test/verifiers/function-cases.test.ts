@@ -85,13 +85,12 @@ it('a task without cases is unscored', async () => {
 
 describe('case 22: what a verifier’s process sends is read as untrusted', () => {
   const judge = { range: [0, 1] as const, success: 1, timeoutMs: 1, memoryMiB: 32, reset: 'context' as const };
-  const inputs = [answer(RIGHT)];
+  const stops = ['final'] as const;
   it('success is the owner’s to say', () => {
-    expect(readScores([{ score: 0.5, success: true, reasons: [] }], inputs, judge)[0]).toMatchObject({
+    expect(readScores([{ score: 0.5, success: true, reasons: [] }], stops, judge)[0]).toMatchObject({
       success: false,
     });
-    const truncated = [answer(null)];
-    expect(readScores([{ score: 1, success: true, reasons: [] }], truncated, judge)[0]).toMatchObject({
+    expect(readScores([{ score: 1, success: true, reasons: [] }], ['max-steps'], judge)[0]).toMatchObject({
       success: false,
     });
   });
@@ -109,6 +108,6 @@ describe('case 22: what a verifier’s process sends is read as untrusted', () =
     ['no reasons', [{ score: 1 }]],
     ['a reason without end', [{ score: 1, reasons: ['r'.repeat(2000)] }]],
   ])('%s is refused', (_, value) => {
-    expect(() => readScores(value, inputs, judge)).toThrow('a sandbox host sent something else than');
+    expect(() => readScores(value, stops, judge)).toThrow('a sandbox host sent something else than');
   });
 });

@@ -1,5 +1,6 @@
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import { heapLimitHolds } from '../../src/env/sandbox/isolated-vm.ts';
+import { Realm } from '../../src/env/sandbox/realm.ts';
 import { STOP_RULES, type StopReason } from '../../src/records/stop-reason.ts';
 import { type Judge, VerifierRunner } from '../../src/verifiers/runner.ts';
 import { defineVerifier } from '../../src/verifiers/verifier.ts';
@@ -230,6 +231,65 @@ describe('a verifier’s isolate', () => {
     const runner = runnerOf('({ held }) => ({ score: held })');
     const scores = await runner.score([0.25, 0.5].map((held) => inputOf({ held })));
     expect(scores.map(({ score }) => score)).toEqual([0.25, 0.5]);
+  });
+});
+
+describe('many inputs at once, where nothing is renewed between them, come to what each comes to alone:', () => {
+  const verify = `({ held, final }) => {
+    switch (held) {
+      case 'throw': throw new Error('no tests');
+      case 'null': return null;
+      case 'deep': { const down = () => down() + 1; return down(); }
+      case 'loop': for (;;);
+      case 'bomb': { const all = []; for (;;) all.push(new Array(1000).fill(1)); }
+      case 'pollute': Object.prototype.toJSON = () => undefined; return { score: 1 };
+      case 'draw': return { score: Math.random(), reasons: [String(Date.now())] };
+      default: return { score: held, reasons: [final] };
+    }
+  }`;
+  const all = ['throw', 0.5, 'draw', 'null', 2, 'deep', Number.NaN, 1, 'draw'];
+
+  it.each<[string, readonly unknown[]]>([
+    ['what throws, draws, nests too deep, is out of range', all],
+    ['what never ends', [...all, 'loop', ...all, 'loop']],
+    ...(heapLimitHolds() ? [['what takes the isolate down', [1, 'bomb', ...all]] as [string, readonly unknown[]]] : []),
+  ])(
+    '%s',
+    async (_, helds) => {
+      const inputs = helds.map((held, i) =>
+        inputOf({
+          held: held as never,
+          taskId: `task-${i}`,
+          final: `"${i}"`,
+          stop: i % 4 === 3 ? 'max-steps' : 'final',
+        }),
+      );
+      inputs.splice(2, 0, inputOf({ stop: 'cancelled' }));
+      const judge = { reset: 'state', timeoutMs: 200 } as const;
+      const alone = inputs.map((input) => runnerOf(verify, judge).score(input));
+      const runner = runnerOf(verify, judge);
+      expect(await runner.score(inputs)).toEqual(alone);
+      // With fewer at once, after what did not get through.
+      expect(await runner.score(inputs)).toEqual(alone);
+    },
+    60_000,
+  );
+
+  it('one whose answer cannot be read is unscored, and no other', async () => {
+    const runner = runnerOf(verify, { reset: 'state', timeoutMs: 200 });
+    const [first, polluted] = await runner.score([1, 'pollute'].map((held) => inputOf({ held })));
+    expect(first).toMatchObject({ score: 1 });
+    expect(polluted?.reasons).toEqual(["the verifier's answer cannot be read"]);
+    expect(runner.score(inputOf({ held: 1 }))).toMatchObject({ score: 1 });
+  });
+
+  it('one entry is enough for them, under one timeout', async () => {
+    const inputs = Array.from({ length: 300 }, (_, i) => inputOf({ held: i / 300 }));
+    const runner = runnerOf(verify, { reset: 'state' });
+    const entries = vi.spyOn(Realm.prototype, 'run');
+    expect((await runner.score(inputs)).map(({ score }) => score)).toEqual(inputs.map(({ held }) => held));
+    expect(entries).toHaveBeenCalledTimes(3);
+    entries.mockRestore();
   });
 });
 

@@ -298,15 +298,29 @@ export const GUARD = String.raw`'use strict';
     }
     return root;
   };
-  const score = (inputJson, seed) => {
-    load();
-    begin(seed);
-    const verdict = main(freezeDeep(parse(inputJson)), { runCode });
+  const verdictOf = (input) => {
+    begin(input.taskId);
+    const verdict = main(freezeDeep(input), { runCode });
     if (verdict === null || typeof verdict !== 'object') throw new TypeError('Expected { score, reasons } (and no promise), found ' + kindOf(verdict) + '.');
     const { score, reasons = [] } = verdict;
     if (!isArray(reasons)) throw new TypeError('Expected an array of strings as reasons, found ' + kindOf(reasons) + '.');
     const texts = reasons.slice(0, 20).map((reason) => head(NativeString(reason), ${MAX_MESSAGE}));
-    return 'k' + stringify({ score: typeof score === 'number' ? '' + score : kindOf(score), number: typeof score === 'number', reasons: texts });
+    return { score: typeof score === 'number' ? '' + score : kindOf(score), number: typeof score === 'number', reasons: texts };
+  };
+  // Each input as if it were alone: what is thrown for one is its own answer, a text in place of a verdict.
+  const score = (inputsJson) => {
+    load();
+    const inputs = parse(inputsJson);
+    let out = '';
+    for (let i = 0; i < inputs.length; i++) {
+      out += i === 0 ? '' : ',';
+      try {
+        out += stringify(verdictOf(inputs[i]));
+      } catch (error) {
+        out += stringify(describe(error));
+      }
+    }
+    return 'k[' + out + ']';
   };
 
   const run = (operation, a, b, limit) => {
@@ -317,7 +331,7 @@ export const GUARD = String.raw`'use strict';
         case 'open':
           return open(a, b);
         case 'score':
-          return score(a, b);
+          return score(a);
         case 'snapshot':
           return snapshot();
         case 'restore':

@@ -23,7 +23,7 @@ export type WorldOutcome =
   | { readonly status: 'timeout' }
   | { readonly status: 'crashed'; readonly kind: SandboxFailure; readonly message: string };
 
-/** `open` (public JSON, seed) and `call` (tool, arguments JSON) of a world, `snapshot` and `restore` (what `snapshot` gave) of a world; `score` (input JSON, seed) of a verifier, `code` (source, inputs JSON) of a policy. */
+/** `open` (public JSON, seed) and `call` (tool, arguments JSON) of a world, `snapshot` and `restore` (what `snapshot` gave) of a world; `score` (JSON array of inputs) of a verifier, `code` (source, inputs JSON) of a policy. */
 export type Operation = 'open' | 'call' | 'snapshot' | 'restore' | 'score' | 'code';
 
 /** One isolate with its two scripts, and how many contexts stand in it. */
