@@ -61,19 +61,23 @@ export async function runEpisode(setup: EpisodeSetup & { readonly world: WorldSe
   }
 }
 
-/** Has the policy act. */
-export async function acted(
+/** Has the policy act: at once where it can. */
+export function acted(
   episode: LiveEpisode,
   context: PolicyContext,
   policy: Policy,
-): Promise<IteratorResult<Need, Episode>> {
-  let reply: PolicyReply;
+): IteratorResult<Need, Episode> | Promise<IteratorResult<Need, Episode>> {
+  let reply: PolicyReply | Promise<PolicyReply>;
   try {
-    reply = await policy.request(context);
+    reply = policy.request(context);
   } catch (error) {
     return episode.throw(error);
   }
-  return sent(episode, reply);
+  if (!(reply instanceof Promise)) return sent(episode, reply);
+  return reply.then(
+    (late) => sent(episode, late),
+    (error: unknown) => episode.throw(error),
+  );
 }
 
 /** It is sent what it asked for: of the two the one that it waits for. */

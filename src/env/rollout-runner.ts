@@ -4,7 +4,6 @@ import type { Policy } from '../policy/policy.ts';
 import { continuedPolicy, forkedPolicy } from '../policy/recorded.ts';
 import { replyInTokens } from '../policy/reply.ts';
 import type { TokenRequest } from '../policy/token-policy.ts';
-import { messageOf } from '../records/errors.ts';
 import { frozen } from '../records/json.ts';
 import { deriveSeed } from '../records/random.ts';
 import { type Episode, mayBeUsable, type Step } from '../records/trajectory.ts';
@@ -13,6 +12,7 @@ import type { ResetLevel } from './environment.ts';
 import { Halted, runEpisode, type StopSignal } from './episode.ts';
 import { Inside } from './inside.ts';
 import { importEnvironment } from './load.ts';
+import { packs } from './packed.ts';
 import { EpisodePacker } from './packer.ts';
 import {
   crossing,
@@ -25,7 +25,8 @@ import {
   worldSeed,
 } from './rollouts.ts';
 import { bundle } from './sandbox/bundle.ts';
-import { WorldFailure, WorldHost, type WorldSession } from './sandbox/world-host.ts';
+import { WorldHost, type WorldSession } from './sandbox/world-host.ts';
+import { notOpened, SteppedEpisodes } from './stepped-episodes.ts';
 import { strayedAt } from './told-again.ts';
 import { failedEpisode } from './transcript.ts';
 
@@ -45,6 +46,7 @@ export class RolloutRunner implements RolloutEngine {
   readonly #host: WorldHost;
   /** For requests that want a fresh context, where that is not what the others get; made when it is first asked for. */
   #freshHost: WorldHost | undefined;
+  readonly #stepped: SteppedEpisodes;
   readonly #hostOf: (reset: ResetLevel) => WorldHost;
 
   private constructor(inside: Inside, script: string) {
@@ -53,6 +55,9 @@ export class RolloutRunner implements RolloutEngine {
     this.#hostOf = (level) =>
       new WorldHost({ script, reset: level, memoryMiB, ...(code === undefined ? {} : { code }) });
     this.#host = this.#hostOf(reset);
+    this.#stepped = new SteppedEpisodes(inside, this.#host, (request, policy, signal) =>
+      this.#episode(request, policy, signal),
+    );
   }
 
   /** @param script what `bundle` made of the world, where that has been done already. */
@@ -81,7 +86,7 @@ export class RolloutRunner implements RolloutEngine {
     return episodes;
   }
 
-  /** One episode after another, with a policy that acts in this thread. */
+  /** With a policy that acts in this thread. */
   async act(requests: readonly RolloutRequest[], spec: InsideSpec, signal?: StopSignal): Promise<Episode[]> {
     const episodes: Episode[] = [];
     await this.#act(requests, spec, signal, (episode) => episodes.push(episode));
@@ -106,6 +111,10 @@ export class RolloutRunner implements RolloutEngine {
     each: (episode: Episode) => void,
   ): Promise<void> {
     const policy = this.#inside.policy(spec, requests);
+    const { reset, code } = this.#inside.environment;
+    // A world that is used again holds little, so that many can live at once.
+    const together = reset === 'state' && code === undefined && packs(spec, requests);
+    if (together && !requests.some(({ fresh }) => fresh)) return this.#stepped.run(requests, policy, signal, each);
     for (const [i, request] of requests.entries()) {
       each(await this.#episode(request, policy, signal));
       // An interrupt is an event, and events are served between turns only.
@@ -165,9 +174,7 @@ export class RolloutRunner implements RolloutEngine {
       const seed = request.fork === undefined ? request.seed : worldSeed(request.fork.parent);
       world = this.#hostFor(request).open(JSON.stringify(request.task.public), deriveSeed(seed, 'world'));
     } catch (error) {
-      const failure = error instanceof WorldFailure ? error.failure : undefined;
-      const stop = failure === undefined ? 'environment-failure' : 'sandbox-failure';
-      return failedEpisode(request, policy.name, stop, messageOf(error), failure);
+      return notOpened(request, policy.name, error);
     }
     try {
       const { environment, format, tokenizer } = this.#inside;

@@ -116,10 +116,11 @@ describe('failures', () => {
     setImmediate(() => abort.abort());
     const stops = (await running).map(({ stop }) => stop);
     expect(stops).toHaveLength(200);
-    const first = stops.indexOf('cancelled');
-    expect(first).toBeGreaterThan(0);
-    expect(new Set(stops.slice(first))).toEqual(new Set(['cancelled']));
-    expect(stops.slice(0, first)).not.toContain('cancelled');
+    const ended = stops.filter((stop) => stop !== 'cancelled').length;
+    expect(ended).toBeGreaterThan(0);
+    expect(ended).toBeLessThan(200);
+    // Those that had not begun come last.
+    expect(stops.at(-1)).toBe('cancelled');
   });
 });
 

@@ -7,6 +7,7 @@ import type { RunCode } from './code.ts';
 import { GUARD, RUN, RUN_CODE } from './guard.ts';
 import { isolatedVm } from './isolated-vm.ts';
 import { enter, leave } from './progress.ts';
+import { Switchboard } from './switchboard.ts';
 
 /** What an operation inside came to. After `timeout` or `crashed` the realm answers `crashed` for ever. */
 export type WorldOutcome =
@@ -26,11 +27,25 @@ export type WorldOutcome =
 /** `open` (public JSON, seed) and `call` (tool, arguments JSON) of a world, `snapshot` and `restore` (what `snapshot` gave) of a world; `score` (JSON array of inputs) of a verifier, `code` (source, inputs JSON) of a policy. */
 export type Operation = 'open' | 'call' | 'snapshot' | 'restore' | 'score' | 'code';
 
+/** The only way into a realm: see `guard.ts`. */
+export type Door = (operation: Operation, a: string, b: string, limit: number) => string;
+
+/** One operation of one realm, to be run with others. */
+export interface RealmOperation {
+  readonly realm: Realm;
+  readonly operation: Operation;
+  readonly a: string;
+  readonly b: string;
+  readonly timeoutMs: number;
+}
+
 /** One isolate with its two scripts, and how many contexts stand in it. */
 interface Cell {
   readonly isolate: ivm.Isolate;
   readonly guard: ivm.Script;
   readonly program: ivm.Script;
+  /** Made for the first operations that are run together. */
+  switchboard: Switchboard | undefined;
   realms: number;
   /** True where no new context may begin in it: something in it ran late, or it is dead. */
   retired: boolean;
@@ -40,10 +55,12 @@ interface Cell {
 export class Realm {
   readonly cell: Cell;
   readonly #context: ivm.Context;
-  readonly #run: ivm.Reference<(operation: Operation, a: string, b: string, limit: number) => string>;
+  readonly #run: ivm.Reference<Door>;
   /** What the program may run a policy's code with; whoever opens a session in the realm sets it. */
   runCode: RunCode | undefined;
   #dead: Extract<WorldOutcome, { status: 'crashed' }> | undefined;
+  /** On the switchboard of its isolate. */
+  #line: number | undefined;
 
   constructor(cell: Cell, runsCode: boolean) {
     this.cell = cell;
@@ -83,19 +100,20 @@ export class Realm {
     } finally {
       leave(outer);
     }
-    const text = answer.slice(1);
-    switch (answer[0]) {
-      case 'k':
-        return { status: 'ok', text };
-      case 'd':
-        return { status: 'error', message: text, transient: false, bound: 'too-deep' };
-      case 'o':
-        return { status: 'error', message: text, transient: false, bound: 'too-much-output' };
-      case 'r':
-        return { status: 'error', message: text, transient: false, refused: true };
-      default:
-        return { status: 'error', message: text, transient: answer[0] === 't' };
-    }
+    return outcomeOf(answer);
+  }
+
+  /** Its place on the switchboard, which is made with the first. */
+  line(): number {
+    this.cell.switchboard ??= new Switchboard(this.cell.isolate);
+    this.#line ??= this.cell.switchboard.connect(this.#run);
+    return this.#line;
+  }
+
+  /** What it came to together with others is not known. */
+  lose(): void {
+    this.cell.retired = true;
+    this.#dead ??= died('It was run together with others, one of which ran late or died.');
   }
 
   /** Strings in, a string out, and nothing thrown: what is thrown here would be an object of this side. */
@@ -111,8 +129,26 @@ export class Realm {
   release(): void {
     this.#dead ??= died('The session is closed.');
     if (this.cell.isolate.isDisposed) return;
+    if (this.#line !== undefined) this.cell.switchboard?.disconnect(this.#line);
     this.#run.release();
     this.#context.release();
+  }
+}
+
+/** What a door's answer says: its first letter is its kind. */
+function outcomeOf(answer: string): WorldOutcome {
+  const text = answer.slice(1);
+  switch (answer[0]) {
+    case 'k':
+      return { status: 'ok', text };
+    case 'd':
+      return { status: 'error', message: text, transient: false, bound: 'too-deep' };
+    case 'o':
+      return { status: 'error', message: text, transient: false, bound: 'too-much-output' };
+    case 'r':
+      return { status: 'error', message: text, transient: false, refused: true };
+    default:
+      return { status: 'error', message: text, transient: answer[0] === 't' };
   }
 }
 
@@ -184,6 +220,30 @@ export class RealmPool {
     else this.#drop(realm);
   }
 
+  /**
+   * Runs one operation of each realm, with one entry for all that share an isolate, within the shortest of their timeouts.
+   * Undefined where an outcome is not known: one of an isolate's operations took that long or ended it, and all of its realms are
+   * lost with what they held. To be run again from the beginning, one by one.
+   */
+  runAll(operations: readonly RealmOperation[]): readonly (WorldOutcome | undefined)[] {
+    const outcomes = new Array<WorldOutcome | undefined>(operations.length);
+    const places = new Map<Cell, number[]>();
+    for (const [i, { realm }] of operations.entries()) {
+      const those = places.get(realm.cell);
+      if (those === undefined) places.set(realm.cell, [i]);
+      else those.push(i);
+    }
+    for (const those of places.values()) {
+      const [first, ...more] = those.map((i) => operations[i] as RealmOperation);
+      if (first === undefined) continue;
+      const { realm, operation, a, b, timeoutMs } = first;
+      const answers =
+        more.length === 0 ? [realm.run(operation, a, b, timeoutMs)] : runTogether(realm.cell, [first, ...more]);
+      for (const [j, i] of those.entries()) outcomes[i] = answers?.[j];
+    }
+    return outcomes;
+  }
+
   /** Ends every isolate, also those with realms that are still out. */
   dispose(): void {
     for (const cell of this.#cells) if (!cell.isolate.isDisposed) cell.isolate.dispose();
@@ -198,6 +258,7 @@ export class RealmPool {
       isolate,
       guard: isolate.compileScriptSync(GUARD, { filename: 'isogym:guard' }),
       program: isolate.compileScriptSync(this.#script, { filename: 'isogym:program' }),
+      switchboard: undefined,
       realms: 0,
       retired: false,
     };
@@ -223,5 +284,22 @@ export class RealmPool {
     if (!cell.retired || cell.realms > 0) return;
     if (!cell.isolate.isDisposed) cell.isolate.dispose();
     this.#cells.delete(cell);
+  }
+}
+
+function runTogether(cell: Cell, operations: readonly RealmOperation[]): readonly WorldOutcome[] | undefined {
+  const timeoutMs = Math.min(...operations.map((operation) => operation.timeoutMs));
+  const outer = enter(timeoutMs);
+  try {
+    const lines = operations.map(({ realm, operation, a, b }) => ({ line: realm.line(), operation, a, b }));
+    const answers = cell.switchboard?.run(lines, timeoutMs);
+    if (answers === undefined || answers.includes('')) throw new Error('A door gave no answer.');
+    return answers.map(outcomeOf);
+  } catch {
+    // Late or dead, and nobody knows whose doing it was.
+    for (const { realm } of operations) realm.lose();
+    return undefined;
+  } finally {
+    leave(outer);
   }
 }

@@ -4,7 +4,7 @@ import type { SandboxFailure } from '../../records/trajectory.ts';
 import type { ResetLevel } from '../environment.ts';
 import { type CodeLimits, CodeSandbox } from './code.ts';
 import { type ForkableWorld, OpenedWorld } from './opened-world.ts';
-import { type Realm, RealmPool } from './realm.ts';
+import { type Realm, type RealmOperation, RealmPool, type WorldOutcome } from './realm.ts';
 
 export type { ForkableWorld, WorldSession } from './opened-world.ts';
 export type { WorldOutcome } from './realm.ts';
@@ -57,13 +57,43 @@ export class WorldHost {
     this.#code?.dispose();
   }
 
-  #open(publicJson: string, seed: string): OpenedWorld {
-    let realm: Realm;
+  /** A world that is run together with others by `runAll`: nothing of it has been run yet. @throws WorldFailure */
+  take(): Realm {
     try {
-      realm = this.#realms.take();
+      return this.#realms.take();
     } catch (cause) {
       throw new WorldFailure('died', `No context can be made for the world: ${messageOf(cause)}`, cause);
     }
+  }
+
+  /** The operation that opens a world in a realm that was taken. */
+  opening(realm: Realm, publicJson: string, seed: string): RealmOperation {
+    return { realm, operation: 'open', a: publicJson, b: seed, timeoutMs: this.#openTimeoutMs };
+  }
+
+  /** See `RealmPool.runAll`. */
+  runAll(operations: readonly RealmOperation[]): readonly (WorldOutcome | undefined)[] {
+    return this.#realms.runAll(operations);
+  }
+
+  give(realm: Realm): void {
+    this.#realms.give(realm, !realm.dead);
+  }
+
+  /** Why a world was not opened. */
+  failureOf(outcome: Exclude<WorldOutcome, { readonly status: 'ok' }>): WorldFailure {
+    switch (outcome.status) {
+      case 'error':
+        return new WorldFailure(undefined, `The world's create() threw: ${outcome.message}`);
+      case 'timeout':
+        return new WorldFailure(undefined, `The world's create() took longer than ${this.#openTimeoutMs} ms.`);
+      case 'crashed':
+        return new WorldFailure(outcome.kind, `The isolate died while the world was created: ${outcome.message}`);
+    }
+  }
+
+  #open(publicJson: string, seed: string): OpenedWorld {
+    const realm = this.take();
     realm.runCode = this.#code?.session();
     const outcome = realm.run('open', publicJson, seed, this.#openTimeoutMs);
     if (outcome.status === 'ok') {
@@ -73,17 +103,10 @@ export class WorldHost {
         timeoutMs: this.#openTimeoutMs,
         snapshots: this.#code === undefined,
         again: () => this.#open(publicJson, seed),
-        release: (used) => this.#realms.give(used, !used.dead),
+        release: (used) => this.give(used),
       });
     }
     this.#realms.give(realm, false);
-    switch (outcome.status) {
-      case 'error':
-        throw new WorldFailure(undefined, `The world's create() threw: ${outcome.message}`);
-      case 'timeout':
-        throw new WorldFailure(undefined, `The world's create() took longer than ${this.#openTimeoutMs} ms.`);
-      case 'crashed':
-        throw new WorldFailure(outcome.kind, `The isolate died while the world was created: ${outcome.message}`);
-    }
+    throw this.failureOf(outcome);
   }
 }

@@ -1,0 +1,124 @@
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { RolloutRunner } from '../../src/env/rollout-runner.ts';
+import type { InsideSpec, RolloutRequest } from '../../src/env/rollouts.ts';
+import { WorldHost } from '../../src/env/sandbox/world-host.ts';
+import type { Episode } from '../../src/records/trajectory.ts';
+import { requestOf } from '../fixtures/rollouts.ts';
+
+const CROWD = new URL('../fixtures/crowd/index.ts', import.meta.url).href;
+const play: InsideSpec = { kind: 'scripted', script: 'play' };
+
+const PEACEFUL = [
+  ['count'],
+  ['count', 'flaky', 'count', 'count'],
+  [],
+  ['fail', 'count'],
+  ['flaky', 'flaky', 'flaky', 'flaky', 'flaky', 'flaky', 'flaky'],
+  ['dive', 'count'],
+  ['count', 'shout', 'count'],
+  ['unknown', 'count'],
+  Array.from({ length: 30 }, () => 'count'),
+];
+const ATTACKS = [
+  ['count', 'eat', 'count'],
+  ['count', 'count', 'loop', 'count'],
+];
+
+const requestsOf = (plans: readonly (readonly string[])[], more: object = {}): readonly RolloutRequest[] =>
+  plans.map((plan, i) => requestOf({ id: `crowd-${i}`, prompt: 'Go.', public: { plan, ...more } }, i));
+
+let runner: RolloutRunner;
+beforeAll(async () => {
+  runner = await RolloutRunner.create({ environment: CROWD, options: {} });
+});
+afterAll(() => runner.close());
+
+async function eachAlone(requests: readonly RolloutRequest[]): Promise<readonly Episode[]> {
+  const episodes: Episode[] = [];
+  for (const request of requests) episodes.push(...(await runner.act([request], play)));
+  return episodes;
+}
+
+it('episodes that live together come to what each comes to alone, those after one another in a place included', async () => {
+  const requests = requestsOf(Array.from({ length: 10 }, () => PEACEFUL).flat());
+  const together = await runner.act(requests, play);
+  expect(together).toEqual(await eachAlone(requests));
+  expect(together.map(({ id }) => id)).toEqual(requests.map(({ id }) => id));
+  expect(new Set(together.map(({ stop }) => stop))).toEqual(new Set(['final', 'max-steps']));
+});
+
+it('cases 19 and 24: one that uses up the memory or runs late among them costs its own episode alone', async () => {
+  const plans = [...PEACEFUL, ATTACKS[0] as string[], ...PEACEFUL, ATTACKS[1] as string[], ...PEACEFUL, ...PEACEFUL];
+  const requests = requestsOf(plans);
+  const together = await runner.act(requests, play);
+  expect(together).toEqual(await eachAlone(requests));
+  expect(together[9]).toMatchObject({ stop: 'sandbox-failure', failure: 'out-of-memory' });
+  expect(together[9 + 1 + 9]).toMatchObject({ stop: 'final', final: 'after 4' });
+  expect(together[9 + 1 + 9]?.steps.map(({ calls }) => calls[0]?.error)).toEqual([
+    undefined,
+    undefined,
+    'timeout',
+    'skipped',
+    undefined,
+  ]);
+});
+
+it('worlds that do not open are failures of their own', async () => {
+  const requests = [...requestsOf(PEACEFUL), ...requestsOf(PEACEFUL.slice(0, 2), { broken: true })];
+  const together = await runner.act(requests, play);
+  expect(together).toEqual(await eachAlone(requests));
+  expect(together.at(-1)).toMatchObject({
+    stop: 'environment-failure',
+    stopDetail: "The world's create() threw: this world does not open",
+  });
+});
+
+it('ends those that live when the run is cancelled, and begins no other', async () => {
+  let looks = 0;
+  const signal = {
+    get aborted() {
+      return ++looks > 60;
+    },
+  };
+  const stops = (await runner.act(requestsOf(Array.from({ length: 50 }, () => ['count', 'count'])), play, signal)).map(
+    ({ stop, stopDetail }) => `${stop} ${stopDetail}`,
+  );
+  expect(stops.slice(0, 32)).toContain('cancelled undefined');
+  expect(stops.slice(32)).toEqual(Array.from({ length: 18 }, () => 'cancelled it had not begun'));
+});
+
+it('one entry serves all worlds of an isolate', async () => {
+  const script = "isogymRegister(()=>() => ({tools:{say: ({ text }) => text + ' said'}}));0";
+  const host = new WorldHost({ script, reset: 'state', memoryMiB: 32 });
+  try {
+    const realms = Array.from({ length: 20 }, () => host.take());
+    const opened = host.runAll(realms.map((realm, i) => host.opening(realm, '{}', `seed ${i}`)));
+    expect(opened).toEqual(realms.map(() => ({ status: 'ok', text: '' })));
+    const said = host.runAll(
+      realms.map((realm, i) => ({
+        realm,
+        operation: 'call',
+        a: i === 7 ? 'no' : 'say',
+        b: JSON.stringify({ text: `"${i}\ud800` }),
+        timeoutMs: 5000,
+      })),
+    );
+    expect(said).toEqual(
+      realms.map((_, i) =>
+        i === 7
+          ? { status: 'error', message: 'The world has no tool "no".', transient: false }
+          : { status: 'ok', text: `"${i}\ud800 said` },
+      ),
+    );
+    // A line that was given back is another realm's.
+    for (const realm of realms) host.give(realm);
+    const again = Array.from({ length: 3 }, () => host.take());
+    expect(host.runAll(again.map((realm) => host.opening(realm, '{}', 's'))).map((o) => o?.status)).toEqual([
+      'ok',
+      'ok',
+      'ok',
+    ]);
+  } finally {
+    host.dispose();
+  }
+});
