@@ -31,7 +31,9 @@ export interface BenchResult {
   /** Of the training step: rows × length tokens, each predicted but the first of a row. */
   readonly rows: number;
   readonly length: number;
-  /** Median of forward, backward, clipping and AdamW, packing and reading included [ms]. */
+  /** What each figure is the median of, at least. */
+  readonly passes: number;
+  /** Of forward, backward, clipping and AdamW, packing and reading included [ms]. */
   readonly trainStepMs: number;
   /** Of the training step's tokens: rows and their length are padded to a multiple of 8, replayed to a bucket as well. */
   readonly paddingShare: number;
@@ -51,8 +53,10 @@ export interface BenchOptions {
   readonly rows: number;
   readonly length: number;
   readonly decodeRows: readonly number[];
-  /** For each figure at least, after one unmeasured pass [ms]; at least three passes. */
+  /** For each figure at least, after one unmeasured pass: so long [ms] … */
   readonly budgetMs: number;
+  /** … and so many passes, 20 at most. */
+  readonly passes: number;
   readonly now: () => number;
   readonly residentMiB: () => number;
 }
@@ -102,6 +106,7 @@ export async function benchTrain(options: BenchOptions): Promise<BenchResult> {
     parameters,
     rows,
     length,
+    passes: options.passes,
     trainStepMs,
     paddingShare,
     operationsPerStep,
@@ -159,11 +164,11 @@ async function kernelsOf(work: () => Promise<void>): Promise<number> {
   return kernels;
 }
 
-async function medianMs(pass: (n: number) => Promise<unknown>, { now, budgetMs }: BenchOptions): Promise<number> {
+async function medianMs(pass: (n: number) => Promise<unknown>, { now, budgetMs, passes }: BenchOptions): Promise<number> {
   await pass(0);
   const times: number[] = [];
   const begin = now();
-  while (times.length < 3 || (now() - begin < budgetMs && times.length < MOST_PASSES)) {
+  while (times.length < passes || (now() - begin < budgetMs && times.length < MOST_PASSES)) {
     const start = now();
     await pass(times.length + 1);
     times.push(now() - start);

@@ -19,6 +19,7 @@ interface Flags {
   readonly length: number;
   readonly decode: readonly number[];
   readonly seconds: number;
+  readonly passes: number;
   readonly json?: boolean;
 }
 
@@ -38,7 +39,8 @@ export function benchCommand(): Command {
       .option('--rows <n>', 'rows of a training step', whole, 16)
       .option('--length <n>', 'tokens of a row', whole, 128)
       .option('--decode <rows>', 'rows to decode, by comma', listOf(whole), [16, 64, 256])
-      .option('--seconds <n>', 'for each figure, at least three passes', seconds, 3)
+      .option('--seconds <n>', 'for each figure, at least', seconds, 3)
+      .option('--passes <n>', 'for each figure, at least, after one that is not measured', whole, 3)
       .option(...JSON_OPTION)
       .action((flags: Flags) => runLong(flags.json === true, (run) => benchTrain(flags, run))),
   );
@@ -76,6 +78,7 @@ async function benchTrain(flags: Flags, { reporter, signal }: LongCommand): Prom
           length: flags.length,
           decodeRows: flags.decode,
           budgetMs: 1000 * flags.seconds,
+          passes: flags.passes,
           now,
           residentMiB: () => process.memoryUsage().rss / 2 ** 20,
         }),

@@ -10,6 +10,7 @@ test.each([
   ['--seconds', '-1'],
   ['--seconds', 'x'],
   ['--seconds', ''],
+  ['--passes', '0'],
   ['--backend', 'wsam'],
   ['--size', '7'],
 ])('a figure that cannot be measured is refused: %s %s', (option, value) => {
@@ -22,6 +23,32 @@ test('a mode that the backend has not is refused, not left out', () => {
   const { code, stdout } = isogym(tmpdir(), 'bench', 'train', '--backend', 'wasm', '--mode', 'replay', '--json');
   expect(code).toBe(2);
   expect(JSON.parse(stdout).error).toMatchObject({ code: 'BENCH_MODE' });
+});
+
+test('bench train: one object, every figure of a step and of decoding', () => {
+  const small = ['--rows', '1', '--length', '8', '--decode', '1,2', '--seconds', '0.001', '--passes', '1'];
+  const { code, stdout } = isogym(
+    tmpdir(),
+    'bench',
+    'train',
+    '--backend',
+    'wasm',
+    '--mode',
+    'eager',
+    ...small,
+    '--json',
+  );
+  expect(code).toBe(0);
+  const { results } = figures(stdout);
+  expect(results).toHaveLength(1);
+  const [result] = results!;
+  expect(result).toMatchObject({ backend: 'wasm', mode: 'eager', parameters: 428_672, rows: 1, length: 8, passes: 1 });
+  expect(result).toMatchObject({ paddingShare: 0, tensorsLeaked: 0, decode: [{ rows: 1 }, { rows: 2 }] });
+  const { trainStepMs, operationsPerStep, memoryMiB, decode } = result as Record<string, number> & {
+    readonly decode: readonly { readonly msPerToken: number }[];
+  };
+  const measured = [trainStepMs, operationsPerStep, memoryMiB, ...decode.map(({ msPerToken }) => msPerToken)];
+  for (const figure of measured) expect(figure).toBeGreaterThan(0);
 });
 
 const figures = (text: string) => JSON.parse(text) as Record<string, Record<string, unknown>[]>;
