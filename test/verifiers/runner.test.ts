@@ -213,7 +213,7 @@ describe('a verifier’s isolate', () => {
   });
 
   it('stands behind the same guard as a world', () => {
-    const names = ['process', 'require', 'WebAssembly', 'console', 'Promise', 'eval', 'isogymRun'];
+    const names = ['process', 'require', 'WebAssembly', 'console', 'Promise', 'eval', 'isogymRunCode'];
     const runner = runnerOf(`() => ({ score: 1, reasons: [${names.map((name) => `typeof ${name}`).join()}] })`);
     expect(runner.score(inputOf()).reasons).toEqual(names.map(() => 'undefined'));
   });

@@ -1,15 +1,13 @@
-/** @module Bundling: one module and what it imports become one script for an isolate. */
+/** @module Bundling: one module and what it imports become one text for an isolate. */
 import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type BuildFailure, build, type Message } from 'esbuild';
 import { IsogymError } from '../../records/errors.ts';
-import { REGISTER } from './guard.ts';
 import { resolveModule } from './resolve-module.ts';
 
 /**
- * One script that registers the module with the guard and does nothing else: the module's own code runs later, behind the
- * guard's door. The same sources give the same text, wherever they lie. Ends in `0`, since a script whose completion value
- * is a function keeps its context alive.
+ * An expression, whose value is a function that runs the module's own code and gives its default export: `guarded` makes a
+ * script of it, and calls it behind the guard's door. The same sources give the same text, wherever they lie.
  * @throws MODULE_NOT_FOUND | BUNDLE_FAILED with file, line and column of each error
  */
 export async function bundle(module: URL): Promise<string> {
@@ -31,8 +29,8 @@ export async function bundle(module: URL): Promise<string> {
       minifyWhitespace: true,
       legalComments: 'none',
       tsconfigRaw: {},
-      banner: { js: `${REGISTER}(()=>{"use strict";` },
-      footer: { js: 'return exported.default});0' },
+      banner: { js: '()=>{"use strict";' },
+      footer: { js: 'return exported.default}' },
       logLevel: 'silent',
     });
     return result.outputFiles[0]?.text ?? '';

@@ -4,7 +4,6 @@
  */
 import { Declared, MAX_TIMEOUT_MS } from '../../records/declaration.ts';
 import { messageOf } from '../../records/errors.ts';
-import { NO_PROGRAM } from './guard.ts';
 import { MIN_MEMORY_MIB, type Realm, RealmPool, type WorldOutcome } from './realm.ts';
 
 /** Bounds of one run of a policy's code, and how many an episode (or one score) may have. */
@@ -64,7 +63,7 @@ export class CodeSandbox {
   constructor(limits: CodeLimits) {
     this.#limits = limits;
     const { memoryMiB } = limits;
-    this.#realms = new RealmPool({ script: NO_PROGRAM, reset: 'context', memoryMiB, tidy: true });
+    this.#realms = new RealmPool({ reset: 'context', memoryMiB, tidy: true });
   }
 
   /** For one episode or one score: the runs are counted. Never throws. */

@@ -22,20 +22,41 @@ export const MAX_MESSAGE = 500;
 /** The clock's first reading [ms]: 2025-01-01T00:00:00Z. It stands still within an operation and moves on by a second with each. */
 export const CLOCK_START_MS = 1_735_689_600_000;
 
-/** The name under which the guard leaves its door until the host has taken it and the program has registered itself. */
-export const RUN = 'isogymRun';
 /** The host's callback `(source, inputs JSON) → outcomes JSON`, where the program may run code that a policy wrote: the guard takes it away. */
 export const RUN_CODE = 'isogymRunCode';
-/** The function that a bundled program hands its factory to, once; see `bundle.ts`. */
-export const REGISTER = 'isogymRegister';
+/** Local methods of dates, which become those of UTC. */
+const UNITS = ['Date', 'FullYear', 'Hours', 'Milliseconds', 'Minutes', 'Month', 'Seconds'];
+const TEXTS = ['String', 'DateString', 'TimeString', 'LocaleString', 'LocaleDateString', 'LocaleTimeString'];
+/** Taken from the global object. */
+const GLOBALS = [
+  'WebAssembly',
+  'SharedArrayBuffer',
+  'Atomics',
+  'console',
+  'WeakRef',
+  'FinalizationRegistry',
+  'Intl',
+  'Temporal',
+  'Promise',
+  'eval',
+];
+const lines = (names: readonly string[], line: (name: string) => string) =>
+  names.map((name) => `  ${line(name)}`).join('\n');
 
-/** For a realm that runs what a policy wrote: no program at all. */
-export const NO_PROGRAM = `${REGISTER}();0`;
+/**
+ * The script of one context: the guard and the program behind it. Its completion value is the door, which the host takes as a
+ * reference and releases: a function that isolated-vm turned into one of the host's would keep the context alive.
+ * @param program an expression whose value makes the module's default export, what `bundle` gives; none for code of a policy alone.
+ * It stands outside the guard, sees nothing of it, and is called behind the door.
+ */
+export function guarded(program = ''): string {
+  return `${GUARD}(${program})`;
+}
 
-export const GUARD = String.raw`'use strict';
-(() => {
+const GUARD = String.raw`'use strict';
+(function (factory) {
   const global = globalThis;
-  const { apply, construct, defineProperty, deleteProperty, getPrototypeOf } = Reflect;
+  const { apply, construct, defineProperty, deleteProperty, getOwnPropertyDescriptor, getPrototypeOf } = Reflect;
   const hostRunCode = global.${RUN_CODE};
   deleteProperty(global, '${RUN_CODE}');
   const { parse, stringify } = JSON;
@@ -49,53 +70,59 @@ export const GUARD = String.raw`'use strict';
   const head = (text, length) => (text.length > length ? apply(slice, text, [0, length]) : text);
 
   // What escapes the heap limit or the timeout, or lets in the host's locale, memory pressure and clock.
-  for (const name of [
-    'WebAssembly', 'SharedArrayBuffer', 'Atomics', 'console', 'WeakRef', 'FinalizationRegistry', 'Intl', 'Temporal', 'Promise', 'eval',
-  ]) {
-    delete global[name];
-  }
+${lines(GLOBALS, (name) => `delete global.${name};`)}
   delete Array.fromAsync;
-  for (const name of ['resize', 'transfer', 'transferToFixedLength']) delete ArrayBuffer.prototype[name];
+  const bufferPrototype = ArrayBuffer.prototype;
+  bufferPrototype.resize = undefined;
+  bufferPrototype.transfer = undefined;
+  bufferPrototype.transferToFixedLength = undefined;
   lock(Error, 'prepareStackTrace', undefined);
   lock(Error, 'stackTraceLimit', 0);
+
+  // In place of a native constructor, which nothing leads to any more. Assigned where that is all there is to it: a lock costs
+  // microseconds, and what foreign code writes over one of its own it has for itself.
   const replace = (Native, Replacement) => {
-    for (const key of Reflect.ownKeys(Native)) {
-      if (key !== 'prototype') defineProperty(Replacement, key, Reflect.getOwnPropertyDescriptor(Native, key));
-    }
-    defineProperty(Replacement, 'prototype', { value: Native.prototype, writable: false, enumerable: false, configurable: false });
-    lock(Native.prototype, 'constructor', Replacement);
+    Replacement.prototype = Native.prototype;
+    Native.prototype.constructor = Replacement;
     lock(global, Native.name, Replacement);
+    freeze(Replacement);
   };
   // A resizable buffer lives outside the heap limit from its birth: the second argument is dropped.
   const NativeBuffer = ArrayBuffer;
-  replace(NativeBuffer, function ArrayBuffer(length) {
+  const Buffer = function ArrayBuffer(length) {
     if (new.target === undefined) throw new TypeError("Constructor ArrayBuffer requires 'new'");
     return construct(NativeBuffer, [length], new.target);
-  });
+  };
+  lock(Buffer, 'isView', NativeBuffer.isView);
+  defineProperty(Buffer, Symbol.species, getOwnPropertyDescriptor(NativeBuffer, Symbol.species));
+  replace(NativeBuffer, Buffer);
 
   const NativeFunction = Function;
   const refuse = () => {
     throw new EvalError('Code from strings is not allowed inside the isolate.');
   };
-  replace(NativeFunction, function Function() {
+  replace(NativeFunction, function Function(body) {
     refuse();
   });
-  for (const sample of [function* () {}, async () => {}, async function* () {}]) {
-    lock(Reflect.getPrototypeOf(sample), 'constructor', refuse);
-  }
+  // Those of generators and of asynchronous functions: they inherit the one above.
+  delete getPrototypeOf(function* () {}).constructor;
+  delete getPrototypeOf(async () => {}).constructor;
+  delete getPrototypeOf(async function* () {}).constructor;
 
   // Locale: without Intl, these would still follow the host's default one.
-  for (const prototype of [Number, BigInt, Array, Reflect.getPrototypeOf(Int8Array)].map((type) => type.prototype)) {
-    delete prototype.toLocaleString; // Object.prototype.toLocaleString stays, which is toString
-  }
-  lock(stringPrototype, 'toLocaleUpperCase', stringPrototype.toUpperCase);
-  lock(stringPrototype, 'toLocaleLowerCase', stringPrototype.toLowerCase);
+  const { toLocaleString } = Object.prototype; // which is toString
+  Number.prototype.toLocaleString = toLocaleString;
+  BigInt.prototype.toLocaleString = toLocaleString;
+  Array.prototype.toLocaleString = toLocaleString;
+  getPrototypeOf(Int8Array).prototype.toLocaleString = toLocaleString;
+  stringPrototype.toLocaleUpperCase = stringPrototype.toUpperCase;
+  stringPrototype.toLocaleLowerCase = stringPrototype.toLowerCase;
   const NativeString = String;
-  lock(stringPrototype, 'localeCompare', function localeCompare(that) {
+  stringPrototype.localeCompare = function localeCompare(that) {
     const a = NativeString(this);
     const b = NativeString(that);
     return a < b ? -1 : a > b ? 1 : 0;
-  });
+  };
 
   // Random numbers: Alea (Johannes Baagøe, 2010, MIT), as seedrandom implements it and src/records/random.ts uses it.
   let s0 = 0, s1 = 0, s2 = 0, carry = 1;
@@ -157,24 +184,24 @@ export const GUARD = String.raw`'use strict';
   const zoned = /(?:[zZ]|GMT|UTC|[+-]\d\d:?\d\d)\s*(?:\([^()]*\))?\s*$/;
   const dateTime = /^\d{4}-\d\d-\d\dT/;
   const parseUtc = (text) => nativeParse(apply(test, zoned, [text]) ? text : apply(test, dateTime, [text]) ? text + 'Z' : text + ' UTC');
-  replace(NativeDate, function Date(...parts) {
+  const SeededDate = function Date(...parts) {
     if (new.target === undefined) return new NativeDate(now).toUTCString();
     if (parts.length === 0) return construct(NativeDate, [now], new.target);
     if (parts.length > 1) return construct(NativeDate, [apply(UTC, undefined, parts)], new.target);
     return construct(NativeDate, [typeof parts[0] === 'string' ? parseUtc(parts[0]) : parts[0]], new.target);
-  });
-  lock(Date, 'now', () => now);
-  lock(Date, 'parse', (text) => parseUtc(NativeString(text)));
-  for (const unit of ['Date', 'Day', 'FullYear', 'Hours', 'Milliseconds', 'Minutes', 'Month', 'Seconds']) {
-    lock(datePrototype, 'get' + unit, datePrototype['getUTC' + unit]);
-    if (unit !== 'Day') lock(datePrototype, 'set' + unit, datePrototype['setUTC' + unit]);
-  }
-  for (const name of ['toString', 'toDateString', 'toTimeString', 'toLocaleString', 'toLocaleDateString', 'toLocaleTimeString']) {
-    lock(datePrototype, name, datePrototype.toUTCString);
-  }
-  lock(datePrototype, 'getTimezoneOffset', () => 0);
-  delete datePrototype.getYear;
-  delete datePrototype.setYear;
+  };
+  lock(SeededDate, 'length', 7);
+  lock(SeededDate, 'now', () => now);
+  lock(SeededDate, 'parse', (text) => parseUtc(NativeString(text)));
+  lock(SeededDate, 'UTC', UTC);
+  replace(NativeDate, SeededDate);
+${lines(UNITS, (unit) => `datePrototype.get${unit} = datePrototype.getUTC${unit}; datePrototype.set${unit} = datePrototype.setUTC${unit};`)}
+  datePrototype.getDay = datePrototype.getUTCDay;
+  const { toUTCString } = datePrototype;
+${lines(TEXTS, (text) => `datePrototype.to${text} = toUTCString;`)}
+  datePrototype.getTimezoneOffset = () => 0;
+  datePrototype.getYear = undefined;
+  datePrototype.setYear = undefined;
 
   const rangeErrorPrototype = RangeError.prototype;
   const tooDeep = (error) =>
@@ -191,7 +218,6 @@ export const GUARD = String.raw`'use strict';
   };
   const kindOf = (value) => (value === null ? 'null' : isArray(value) ? 'an array' : typeof value);
 
-  let factory;
   let main;
   let loaded = false;
   const load = () => {
@@ -344,14 +370,5 @@ export const GUARD = String.raw`'use strict';
       return describe(error);
     }
   };
-  defineProperty(global, '${RUN}', { value: run, configurable: true });
-  defineProperty(global, '${REGISTER}', {
-    value: (made) => {
-      deleteProperty(global, '${RUN}');
-      deleteProperty(global, '${REGISTER}');
-      factory = made;
-    },
-    configurable: true,
-  });
-})();
-0`;
+  return run;
+})`;

@@ -4,7 +4,7 @@ import { messageOf } from '../../records/errors.ts';
 import type { SandboxFailure } from '../../records/trajectory.ts';
 import type { ResetLevel } from '../environment.ts';
 import type { RunCode } from './code.ts';
-import { GUARD, RUN, RUN_CODE } from './guard.ts';
+import { guarded, RUN_CODE } from './guard.ts';
 import { isolatedVm } from './isolated-vm.ts';
 import { enter, leave } from './progress.ts';
 import { Switchboard } from './switchboard.ts';
@@ -39,11 +39,10 @@ export interface RealmOperation {
   readonly timeoutMs: number;
 }
 
-/** One isolate with its two scripts, and how many contexts stand in it. */
+/** One isolate with the script of its contexts, and how many of them stand in it. */
 interface Cell {
   readonly isolate: ivm.Isolate;
-  readonly guard: ivm.Script;
-  readonly program: ivm.Script;
+  readonly script: ivm.Script;
   /** Made for the first operations that are run together. */
   switchboard: Switchboard | undefined;
   realms: number;
@@ -51,7 +50,7 @@ interface Cell {
   retired: boolean;
 }
 
-/** A context in which the guard has run and the program is registered. */
+/** A context in which the guard has run; the program has not, until the first operation. */
 export class Realm {
   readonly cell: Cell;
   readonly #context: ivm.Context;
@@ -69,9 +68,7 @@ export class Realm {
       const callback = (source: string, inputs: string) => this.#callback(source, inputs);
       this.#context.global.setSync(RUN_CODE, new (isolatedVm().Callback)(callback));
     }
-    cell.guard.runSync(this.#context);
-    this.#run = this.#context.global.getSync(RUN, { reference: true });
-    cell.program.runSync(this.#context);
+    this.#run = cell.script.runSync(this.#context, { reference: true });
   }
 
   get dead(): boolean {
@@ -177,11 +174,12 @@ export class RealmPool {
   #idle: Realm[] = [];
 
   /**
+   * @param o.script what `bundle` made of a world or a verifier; none where a policy's code runs alone
    * @param o.runsCode whether the program may run a policy's code, see `Realm.runCode`
    * @param o.tidy an isolate takes no more contexts once half of its heap is in use, so that what one left behind shortens no other's
    */
   constructor(o: {
-    readonly script: string;
+    readonly script?: string;
     readonly reset: ResetLevel;
     readonly memoryMiB: number;
     readonly runsCode?: boolean;
@@ -190,7 +188,7 @@ export class RealmPool {
     isolatedVm();
     this.#runsCode = o.runsCode ?? false;
     this.#tidy = o.tidy ?? false;
-    this.#script = o.script;
+    this.#script = guarded(o.script);
     this.#level = o.reset;
     this.#memoryMiB = o.memoryMiB;
     this.#capacity = o.reset === 'isolate' ? 1 : Math.max(1, Math.floor(o.memoryMiB / MIB_PER_REALM));
@@ -256,8 +254,7 @@ export class RealmPool {
     const isolate = new (isolatedVm().Isolate)({ memoryLimit: this.#memoryMiB });
     const cell: Cell = {
       isolate,
-      guard: isolate.compileScriptSync(GUARD, { filename: 'isogym:guard' }),
-      program: isolate.compileScriptSync(this.#script, { filename: 'isogym:program' }),
+      script: isolate.compileScriptSync(this.#script, { filename: 'isogym' }),
       switchboard: undefined,
       realms: 0,
       retired: false,

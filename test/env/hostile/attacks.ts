@@ -118,7 +118,7 @@ const HARMLESS: readonly Attack[] = [
   ),
   attack(
     'the host by its names',
-    'return [typeof process, typeof require, typeof module, typeof fetch, typeof setTimeout, typeof performance, typeof console, typeof globalThis.isogymRun, typeof isogymRunCode, typeof isogymRegister];',
+    'return [typeof process, typeof require, typeof module, typeof fetch, typeof setTimeout, typeof performance, typeof console, typeof globalThis.isogymRunCode, typeof isogymRunCode, typeof run];',
     /^\["undefined"(,"undefined"){9}\]$/,
   ),
   attack(

@@ -143,7 +143,7 @@ export function armedProgram(seed: string, index: number, { dire }: FuzzOptions)
 function statement(random: Random, pick: <T>(from: readonly T[]) => T, value: (depth: number) => string): string {
   return pick([
     () => `attempt(() => ${value(3)});`,
-    () => `globalThis[${pick(['"a"', '"Array"', '"JSON"', '"Object"', '"isogymRun"'])}] = ${value(1)};`,
+    () => `globalThis[${pick(['"a"', '"Array"', '"JSON"', '"Object"', '"isogymRunCode"'])}] = ${value(1)};`,
     () =>
       `attempt(() => { ${pick(['Object', 'Array', 'String', 'Function'])}.prototype[${pick(['0', '"toJSON"', '"then"', '"message"', '"x"'])}] = ${value(1)}; });`,
     () =>

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { afterEach, describe, expect, it } from 'vitest';
-import { CLOCK_START_MS, GUARD, MAX_MESSAGE, MAX_TEXT } from '../../../src/env/sandbox/guard.ts';
+import { CLOCK_START_MS, guarded, MAX_MESSAGE, MAX_TEXT } from '../../../src/env/sandbox/guard.ts';
 import { isolatedVm } from '../../../src/env/sandbox/isolated-vm.ts';
 import { generator } from '../../../src/records/random.ts';
 import { hostOf, LEVELS, outcomeOf, world } from './programs.ts';
@@ -28,8 +28,7 @@ describe('what the guard takes away', () => {
     'require',
     'setTimeout',
     'queueMicrotask',
-    'isogymRun',
-    'isogymRegister',
+    'isogymRunCode',
   ])('%s does not exist', (name) => {
     expect(outcomeOf(`return typeof ${name} + ' ' + (${JSON.stringify(name)} in globalThis);`)).toEqual(
       ok('undefined false'),
@@ -115,9 +114,44 @@ describe('what the guard takes away', () => {
     expect(outcomeOf(body)).toEqual(ok(' true'));
   });
 
-  it('its completion value is no function, which would keep the context alive', () => {
+  it('what natives were replaced or taken away is not left behind as the constructor of a prototype', () => {
+    const body = `
+      const samples = [new ArrayBuffer(1), () => 1, function* () {}, async () => {}, async function* () {}, new Date(0)];
+      return samples.map((sample) => [ArrayBuffer, Function, Date].includes(sample.constructor)).join();`;
+    expect(outcomeOf(body)).toEqual(ok('true,true,true,true,true,true'));
+  });
+
+  it.each(['ArrayBuffer', 'Function', 'Date'])('%s cannot be replaced, nor anything that hangs on it', (name) => {
+    const body = `
+      const tries = [
+        () => { globalThis.${name} = 1; },
+        () => { ${name}.prototype = {}; },
+        () => { ${name}.more = 1; },
+      ];
+      return tries.filter((attempt) => { try { attempt(); return false; } catch { return true; } }).length + '';`;
+    expect(outcomeOf(body)).toEqual(ok('3'));
+  });
+
+  it('a program stands outside the guard: it sees nothing of what the guard holds', () => {
+    const names = ['factory', 'NativeFunction', 'NativeDate', 'hostRunCode', 'run', 'lock', 'construct'];
+    expect(
+      outcomeOf(`return ${JSON.stringify(names)}.map((name) => typeof globalThis[name]).concat(
+      typeof factory, typeof NativeFunction, typeof NativeDate, typeof hostRunCode, typeof run, typeof lock, typeof construct,
+    ).filter((type) => type !== 'undefined').join();`),
+    ).toEqual(ok(''));
+  });
+
+  it('a context whose door was taken and released is collected: three hundred of them in 8 MiB', () => {
     const isolate = new (isolatedVm().Isolate)({ memoryLimit: 8 });
-    expect(isolate.createContextSync().evalSync(GUARD)).toBe(0);
+    const script = isolate.compileScriptSync(guarded());
+    for (let i = 0; i < 300; i++) {
+      const context = isolate.createContextSync();
+      const door = script.runSync(context, { reference: true });
+      expect(door.typeof).toBe('function');
+      door.release();
+      context.release();
+    }
+    expect(isolate.isDisposed).toBe(false);
     isolate.dispose();
   });
 });

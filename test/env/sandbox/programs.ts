@@ -1,13 +1,12 @@
 /** Programs for the sandbox's tests: what `bundle` would make of a module with this default export. */
 
 import type { ResetLevel } from '../../../src/env/environment.ts';
-import { REGISTER } from '../../../src/env/sandbox/guard.ts';
 import { WorldHost, type WorldOutcome } from '../../../src/env/sandbox/world-host.ts';
 
 export const LEVELS: readonly ResetLevel[] = ['state', 'context', 'isolate'];
 
 export function program(defaultExport: string): string {
-  return `${REGISTER}(() => { 'use strict'; return (${defaultExport}); });0`;
+  return `() => { 'use strict'; return (${defaultExport}); }`;
 }
 
 /** A world whose tools are these functions' source texts, e.g. `{ echo: '(args) => args.text' }`. */
