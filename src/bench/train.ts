@@ -164,7 +164,10 @@ async function kernelsOf(work: () => Promise<void>): Promise<number> {
   return kernels;
 }
 
-async function medianMs(pass: (n: number) => Promise<unknown>, { now, budgetMs, passes }: BenchOptions): Promise<number> {
+async function medianMs(
+  pass: (n: number) => Promise<unknown>,
+  { now, budgetMs, passes }: BenchOptions,
+): Promise<number> {
   await pass(0);
   const times: number[] = [];
   const begin = now();

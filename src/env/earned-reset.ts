@@ -8,7 +8,7 @@ import { stopRule } from '../records/stop-reason.ts';
 import type { Episode } from '../records/trajectory.ts';
 import type { Environment, ResetLevel } from './environment.ts';
 import { type Difference, firstDifference } from './replay.ts';
-import type { InsideSpec, PolicySpec, RolloutRequest } from './rollouts.ts';
+import type { Ended, InsideSpec, PolicySpec, RolloutRequest } from './rollouts.ts';
 
 /** The share of episodes that are run twice. */
 const SHARE = 0.01;
@@ -21,7 +21,11 @@ export function isSampled(seed: string): boolean {
   return Number.parseInt(hash('sha256', `reset/${seed}`).slice(0, 8), 16) < SHARE * 2 ** 32;
 }
 
-export type Execute = (requests: readonly RolloutRequest[], policy: PolicySpec) => Promise<readonly Episode[]>;
+export type Execute = (
+  requests: readonly RolloutRequest[],
+  policy: PolicySpec,
+  ended?: Ended,
+) => Promise<readonly Episode[]>;
 
 export class EarnedReset {
   readonly #environment: Pick<Environment, 'name' | 'task' | 'scripts' | 'reset'>;
@@ -67,40 +71,63 @@ export class EarnedReset {
     }
     for (const script of specs) {
       const episodes = await execute(requests, { kind: 'scripted', script });
-      if (await this.#differs(requests, episodes, execute)) return;
+      const found = await this.#compare(episodes, byId(requests), execute);
+      if (found !== undefined) return this.#lost(found);
     }
   }
 
+  /** The sample is run again beside those that still run. */
   async run(
     requests: readonly RolloutRequest[],
     policy: PolicySpec,
     execute: Execute,
     signal?: Pick<AbortSignal, 'aborted'>,
+    ended: Ended = () => {},
   ): Promise<readonly Episode[]> {
-    if (this.#level !== 'state') return execute(fresh(requests), policy);
-    const episodes = await execute(requests, policy);
-    const sample = requests.flatMap((request, i) => (isSampled(request.seed) ? [i] : []));
-    const of = <T>(all: readonly T[]) => sample.map((i) => all[i] as T);
-    const lost = !signal?.aborted && (await this.#differs(of(requests), of(episodes), execute));
-    return lost && !signal?.aborted ? execute(fresh(requests), policy) : episodes;
+    if (this.#level !== 'state') return execute(fresh(requests), policy, ended);
+    const sample = byId(requests.filter(({ seed }) => isSampled(seed)));
+    const comparisons = new Map<string, Promise<string | undefined>>();
+    const episodes = await execute(requests, policy, (some) => {
+      ended(some);
+      const sampled = some.filter(({ id }) => sample.has(id));
+      if (sampled.length === 0 || signal?.aborted) return;
+      const comparison = this.#compare(sampled, sample, execute);
+      // Awaited below, unless the run itself fails first.
+      comparison.catch(() => {});
+      for (const { id } of sampled) comparisons.set(id, comparison);
+    });
+    // In the order of the requests, so that what is said does not depend on who was first.
+    for (const id of sample.keys()) {
+      const found = await comparisons.get(id);
+      if (found === undefined || signal?.aborted) continue;
+      this.#lost(found);
+      return execute(fresh(requests), policy, ended);
+    }
+    return episodes;
   }
 
-  async #differs(requests: readonly RolloutRequest[], all: readonly Episode[], execute: Execute): Promise<boolean> {
-    const fit = all.flatMap((episode, i) => (isRepeatable(episode) ? [i] : []));
-    const episodes = fit.map((i) => all[i] as Episode);
+  #lost(found: string): void {
+    this.#level = 'context';
+    this.#notice(found);
+  }
+
+  /** What to say of the first that comes to something else in a fresh context; undefined where none does. */
+  async #compare(
+    all: readonly Episode[],
+    requests: ReadonlyMap<string, RolloutRequest>,
+    execute: Execute,
+  ): Promise<string | undefined> {
+    const episodes = all.filter(isRepeatable);
     const [first] = episodes;
-    if (first === undefined) return false;
+    if (first === undefined) return undefined;
     const again: InsideSpec = { kind: 'recorded', name: first.policy, episodes };
-    const found = await execute(fresh(fit.map((i) => requests[i] as RolloutRequest)), again);
+    const found = await execute(fresh(episodes.map(({ id }) => requests.get(id) as RolloutRequest)), again);
     for (const [i, episode] of episodes.entries()) {
       const now = found[i] as Episode;
       const difference = isRepeatable(now) ? firstDifference(episode, now) : undefined;
-      if (difference === undefined) continue;
-      this.#level = 'context';
-      this.#notice(lostBy(this.#environment.name, episode, difference));
-      return true;
+      if (difference !== undefined) return lostBy(this.#environment.name, episode, difference);
     }
-    return false;
+    return undefined;
   }
 }
 
@@ -108,6 +135,10 @@ export class EarnedReset {
 function isRepeatable({ stop, steps }: Episode): boolean {
   if (stop === 'sandbox-failure' || stopRule(stop).outside) return false;
   return !steps.some(({ calls }) => calls.some(({ states }) => states.includes('timeout')));
+}
+
+function byId(requests: readonly RolloutRequest[]): ReadonlyMap<string, RolloutRequest> {
+  return new Map(requests.map((request) => [request.id, request]));
 }
 
 function fresh(requests: readonly RolloutRequest[]): readonly RolloutRequest[] {

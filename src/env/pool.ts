@@ -14,6 +14,7 @@ import { packs } from './packed.ts';
 import {
   crossing,
   crossingPolicy,
+  type Ended,
   type InsideSpec,
   type PolicySpec,
   type RolloutEngine,
@@ -108,7 +109,9 @@ export class RolloutPool implements RolloutEngine {
     const pool = new RolloutPool(threads, inside, workers, ownsHosts, notice);
     try {
       await pool.#all({ kind: 'load' });
-      await pool.#earned.register(setup.options, (requests, policy) => pool.#run(requests, policy, undefined));
+      await pool.#earned.register(setup.options, (requests, policy, ended) =>
+        pool.#run(requests, policy, undefined, ended),
+      );
     } catch (error) {
       await pool.#end();
       throw error;
@@ -116,10 +119,15 @@ export class RolloutPool implements RolloutEngine {
     return pool;
   }
 
-  run(requests: readonly RolloutRequest[], policy: PolicySpec, signal?: AbortSignal): Promise<readonly Episode[]> {
-    const execute: Execute = (some, by) => this.#run(some, by, signal);
+  run(
+    requests: readonly RolloutRequest[],
+    policy: PolicySpec,
+    signal?: AbortSignal,
+    ended?: Ended,
+  ): Promise<readonly Episode[]> {
+    const execute: Execute = (some, by, told) => this.#run(some, by, signal, told);
     const run = this.#last.then(() =>
-      this.#earned.run(requests.map(crossing), crossingPolicy(policy), execute, signal),
+      this.#earned.run(requests.map(crossing), crossingPolicy(policy), execute, signal, ended),
     );
     this.#last = run.catch(() => {});
     return run;
@@ -150,6 +158,7 @@ export class RolloutPool implements RolloutEngine {
     requests: readonly RolloutRequest[],
     policy: PolicySpec,
     signal: AbortSignal | undefined,
+    ended: Ended = () => {},
   ): Promise<readonly Episode[]> {
     const stop = new Int32Array(new SharedArrayBuffer(4));
     const cancel = () => Atomics.store(stop, 0, 1);
@@ -173,15 +182,21 @@ export class RolloutPool implements RolloutEngine {
           requests.filter((_, i) => i % this.#workers === worker),
         );
         await conversation.run(shares);
-        return requests.map((request) => conversation.episode(request.id));
+        const episodes = requests.map((request) => conversation.episode(request.id));
+        ended(episodes);
+        return episodes;
       }
       // Made here too, so that what does not suit the environment is the caller's error and not each worker's.
       const { name, version } = this.#inside.policy(policy, requests);
       // 5 to 10 ms of work in each, a few for each worker, so that none waits long for the last.
       const most = this.#ownsHosts ? 256 : 64;
       const size = Math.min(most, Math.max(16, Math.ceil(requests.length / (4 * this.#workers))));
-      const chunks = chunked(requests, size).map((chunk) => this.#act(chunk, { policy, name, version, bounds, stop }));
-      return (await Promise.all(chunks)).flat();
+      const episodes = await inLanes(chunked(requests, size), 2 * this.#workers, async (chunk) => {
+        const some = await this.#act(chunk, { policy, name, version, bounds, stop });
+        ended(some);
+        return some;
+      });
+      return episodes.flat();
     } finally {
       signal?.removeEventListener('abort', cancel);
     }
@@ -291,6 +306,20 @@ function shareOf(policy: InsideSpec, requests: readonly RolloutRequest[]): Insid
   if (policy.kind !== 'recorded') return policy;
   const ids = new Set(requests.map(({ id }) => id));
   return { ...policy, episodes: policy.episodes.filter(({ id }) => ids.has(id)) };
+}
+
+/** In order, so many at a time: each worker has its next in hand, and what is asked for meanwhile is not behind all of them. */
+async function inLanes<T, R>(items: readonly T[], lanes: number, each: (item: T) => Promise<R>): Promise<readonly R[]> {
+  const results = new Array<R>(items.length);
+  let next = 0;
+  const lane = async () => {
+    while (next < items.length) {
+      const place = next++;
+      results[place] = await each(items[place] as T);
+    }
+  };
+  await Promise.all(Array.from({ length: lanes }, lane));
+  return results;
 }
 
 function chunked<T>(items: readonly T[], size: number): readonly (readonly T[])[] {

@@ -129,8 +129,20 @@ export interface RolloutSetup {
   readonly isolation?: Isolation;
 }
 
+/** Told of episodes as soon as they have ended, in any order, each once. */
+export type Ended = (episodes: readonly Episode[]) => void;
+
 export interface RolloutEngine {
-  /** Episodes in the order of the requests, each one present: a failure is an episode with a failing stop reason. */
-  run(requests: readonly RolloutRequest[], policy: PolicySpec, signal?: AbortSignal): Promise<readonly Episode[]>;
+  /**
+   * Episodes in the order of the requests, each one present: a failure is an episode with a failing stop reason.
+   * @param ended for those who go on with the first while others still run. Those that the run gives may be others in the end,
+   * where all had to be run again.
+   */
+  run(
+    requests: readonly RolloutRequest[],
+    policy: PolicySpec,
+    signal?: AbortSignal,
+    ended?: Ended,
+  ): Promise<readonly Episode[]>;
   close(): Promise<void>;
 }

@@ -39,7 +39,7 @@ export function groupRequests(
   });
 }
 
-/** Runs the requests and judges what came of them. @throws VERIFIER_COMPROMISED */
+/** Runs the requests and judges what comes of them, the first while others still run. @throws VERIFIER_COMPROMISED */
 export async function collect(
   rig: Rig,
   requests: readonly RolloutRequest[],
@@ -47,25 +47,51 @@ export async function collect(
   policy: PolicySpec,
   signal?: AbortSignal,
 ): Promise<readonly Trajectory[]> {
-  const episodes = await rig.rollouts.run(requests, scheduled(policy, rig), signal);
+  const byId = tasksById(tasks);
+  const judged = new Map<Episode, { readonly batch: Promise<readonly Trajectory[]>; readonly place: number }>();
+  const begin = (episodes: readonly Episode[]) => {
+    const batch = judgeThese(rig, episodes, byId);
+    // Awaited below, unless the run itself fails first.
+    batch.catch(() => {});
+    for (const [place, episode] of episodes.entries()) judged.set(episode, { batch, place });
+  };
+  const episodes = await rig.rollouts.run(requests, scheduled(policy, rig), signal, begin);
   signal?.throwIfAborted();
-  return judgeAll(rig, episodes, tasks);
+  const others = episodes.filter((episode) => !judged.has(episode));
+  if (others.length > 0) begin(others);
+  const trajectories: Trajectory[] = [];
+  for (const episode of episodes) {
+    const { batch, place } = judged.get(episode) as { batch: Promise<readonly Trajectory[]>; place: number };
+    trajectories.push((await batch)[place] as Trajectory);
+  }
+  return trajectories;
 }
 
 /** Judges episodes that have ended, a known-wrong canary with every batch. @throws VERIFIER_COMPROMISED */
-export async function judgeAll(
+export function judgeAll(
   rig: Rig,
   episodes: readonly Episode[],
   tasks: readonly Task[],
 ): Promise<readonly Trajectory[]> {
-  const byId = new Map(tasks.map((task) => [task.id, task]));
-  const inputs = episodes.map((episode) => verifierInput(episode, byId.get(episode.taskId) as Task));
+  return judgeThese(rig, episodes, tasksById(tasks));
+}
+
+async function judgeThese(
+  rig: Rig,
+  episodes: readonly Episode[],
+  tasks: ReadonlyMap<string, Task>,
+): Promise<readonly Trajectory[]> {
+  const inputs = episodes.map((episode) => verifierInput(episode, tasks.get(episode.taskId) as Task));
   const [first] = inputs;
   if (first === undefined) return [];
   const scores = await rig.verifiers.score([...inputs, canaryInput(first, rig.verifier)]);
   const verdicts = scores.slice(0, -1);
   for (const canary of scores.slice(-1)) checkCanary(canary);
   return episodes.map((episode, i) => judge(episode, verdicts[i] as Score, rig.stepPenalty));
+}
+
+function tasksById(tasks: readonly Task[]): ReadonlyMap<string, Task> {
+  return new Map(tasks.map((task) => [task.id, task]));
 }
 
 /** What a verifier is shown of an episode. */
