@@ -23,10 +23,8 @@ export class Transcript {
   readonly steps: Step[] = [];
   /** The token context so far. */
   readonly ids: number[] = [];
-  readonly #actionMask: (0 | 1)[] = [];
-  readonly #logprobs: (number | null)[] = [];
-  readonly #policyVersion: (number | null)[] = [];
-  #trainable = true;
+  /** Its `ids` are those above. */
+  readonly #segment: Growing = { ids: this.ids, actionMask: [], logprobs: [], policyVersion: [], trainable: true };
   readonly #request: RolloutRequest;
   readonly #policy: string;
   /** The last link of the hash chain, and how many tokens it and those before it cover. */
@@ -42,23 +40,23 @@ export class Transcript {
 
   /** Tokens that nobody sampled: mask 0, no logprob, no version. */
   give(ids: readonly number[]): void {
-    for (const id of ids) this.#push(id, 0, null, null);
+    for (let i = 0; i < ids.length; i++) this.#push(ids[i] as number, 0, null, null);
   }
 
   /** The policy's own tokens: mask 1. Without logprobs the segment cannot be trained on. Returns where they stand. */
   sample({ ids, logprobs, version }: Sampled): Step['tokens'] {
     const start = this.ids.length;
-    for (const [i, id] of ids.entries()) this.#push(id, 1, logprobs?.[i] ?? null, version);
-    if (logprobs === null) this.#trainable = false;
+    for (let i = 0; i < ids.length; i++) this.#push(ids[i] as number, 1, logprobs?.[i] ?? null, version);
+    if (logprobs === null) this.#segment.trainable = false;
     return { segment: 0, start, end: this.ids.length };
   }
 
   step(action: Action, calls: readonly CallRecord[], tokens: Step['tokens']): void {
-    const step = { index: this.steps.length, action, calls, tokens };
-    const hash = stepLink(this.#link, step, this.#segments()[0], this.#covered);
+    const index = this.steps.length;
+    const hash = stepLink(this.#link, { index, action, calls, tokens }, this.#segment, this.#covered);
     this.#link = hash;
     this.#covered = tokens.end;
-    this.steps.push({ ...step, hash });
+    this.steps.push({ index, action, calls, tokens, hash });
   }
 
   /** @param detail for failures and truncations: what happened, in words. */
@@ -66,7 +64,7 @@ export class Transcript {
     stop: StopReason,
     end: { readonly detail?: string; readonly final?: string; readonly failure?: SandboxFailure } = {},
   ): Episode {
-    const segments = this.#segments();
+    const segments = this.ids.length === 0 ? [] : [this.#segment];
     const ending = {
       stop,
       ...(end.detail === undefined ? {} : { stopDetail: end.detail }),
@@ -95,25 +93,21 @@ export class Transcript {
     } as const;
   }
 
-  #segments(): readonly Segment[] {
-    if (this.ids.length === 0) return [];
-    return [
-      {
-        ids: this.ids,
-        actionMask: this.#actionMask,
-        logprobs: this.#logprobs,
-        policyVersion: this.#policyVersion,
-        trainable: this.#trainable,
-      },
-    ];
-  }
-
   #push(id: number, mask: 0 | 1, logprob: number | null, version: number | null): void {
-    this.ids.push(id);
-    this.#actionMask.push(mask);
-    this.#logprobs.push(logprob);
-    this.#policyVersion.push(version);
+    const { ids, actionMask, logprobs, policyVersion } = this.#segment;
+    ids.push(id);
+    actionMask.push(mask);
+    logprobs.push(logprob);
+    policyVersion.push(version);
   }
+}
+
+interface Growing extends Segment {
+  readonly ids: number[];
+  readonly actionMask: (0 | 1)[];
+  readonly logprobs: (number | null)[];
+  readonly policyVersion: (number | null)[];
+  trainable: boolean;
 }
 
 /** The record of an episode that never began, or whose own record was lost with its worker. */

@@ -4,7 +4,7 @@ import { z } from 'zod';
 import type { Config } from '../train/config.ts';
 import { isogymVersion } from './version.ts';
 
-export const RUN_FORMAT = 'isogym.run/3';
+export const RUN_FORMAT = 'isogym.run/4';
 
 const moduleSchema = z.object({ code: z.string(), declaration: z.string() });
 

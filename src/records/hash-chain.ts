@@ -2,12 +2,11 @@
  * @module The hash chain of an episode: each link is the SHA-256 of the link before and of one part of the record, so that
  * two records with the same last link are the same record, and the first link that differs names the step that does.
  *
- * A link's text is the JSON of one array, whose places stand below; what is absent is null, and `arguments` is a text: its
- * canonical JSON. It finds damage and chance. It is no signature: who can change the record can make its chain anew.
+ * Which values a link covers, and in which order, stands below; in which bytes, in `link-bytes.ts`. What is absent is null.
+ * It finds damage and chance. It is no signature: who can change the record can make its chain anew.
  */
-import { hash } from 'node:crypto';
-import type { Json } from './json.ts';
-import type { Episode, Segment, Step } from './trajectory.ts';
+import { LinkBytes } from './link-bytes.ts';
+import type { CallRecord, CallState, Episode, Segment, Step } from './trajectory.ts';
 
 export type UnlinkedStep = Omit<Step, 'hash'>;
 export type UnlinkedEpisode = Omit<Episode, 'hash' | 'steps'> & { readonly steps: readonly UnlinkedStep[] };
@@ -18,34 +17,61 @@ type Beginning = Pick<
 >;
 type Ending = Pick<Episode, 'stop' | 'stopDetail' | 'failure' | 'final'>;
 
+/** Written and hashed in one go, so that one is enough. */
+const to = new LinkBytes();
+
 /** What an episode began with: the link before its first step. */
 export function beginningLink(episode: Beginning): string {
   const { format, id, group, taskId, iteration, rollout, seed, policy, prompt, forkedFrom: from } = episode;
-  const fork = from && [from.episode, from.step, from.seed];
-  return link([format, id, group, taskId, iteration, rollout, seed, policy, prompt, fork]);
+  to.start('');
+  to.text(format);
+  to.text(id);
+  to.text(group);
+  to.text(taskId);
+  to.integer(iteration);
+  to.integer(rollout);
+  to.text(seed);
+  to.text(policy);
+  to.text(prompt);
+  to.text(from?.episode);
+  to.number(from?.step ?? null);
+  to.text(from?.seed);
+  return to.digest();
 }
 
 /** @param tokens the segment of `step.tokens`, from which the link covers all tokens since the step before; absent where it has none */
 export function stepLink(before: string, step: UnlinkedStep, tokens: Segment | undefined, from: number): string {
   const { index, action, calls, tokens: at } = step;
-  return link([
-    before,
-    index,
-    action.text,
-    action.final,
-    action.calls.map((call) => [
-      call.id,
-      call.name,
-      call.arguments && canonical(call.arguments),
-      call.raw,
-      call.malformed,
-    ]),
-    calls.map(({ callId, tool, states, attempts, observation, error, retried }) => [
-      ...[callId, tool, states, attempts, observation, error, retried],
-    ]),
-    [at.segment, at.start, at.end],
-    tokensFrom(tokens, from, at.end),
-  ]);
+  to.start(before);
+  to.integer(index);
+  to.text(action.text);
+  to.text(action.final);
+  to.integer(action.calls.length);
+  for (const call of action.calls) {
+    to.text(call.id);
+    to.text(call.name);
+    to.text(call.raw);
+    to.json(call.arguments, call.raw);
+    to.text(call.malformed);
+  }
+  to.integer(calls.length);
+  for (let i = 0; i < calls.length; i++) {
+    const record = calls[i] as CallRecord;
+    const { id = '', name = '' } = action.calls[i] ?? {};
+    to.same(record.callId, id);
+    to.same(record.tool, name);
+    states(record.states);
+    to.integer(record.attempts);
+    to.text(record.observation);
+    to.text(record.error);
+    to.number(record.retried?.length ?? null);
+    for (const why of record.retried ?? []) to.text(why);
+  }
+  to.integer(at.segment);
+  to.integer(at.start);
+  to.integer(at.end);
+  tokensFrom(tokens, from, at.end);
+  return to.digest();
 }
 
 /**
@@ -61,14 +87,28 @@ export function endingLink(
   others: readonly Rest[] = [],
 ): string {
   const { stop, stopDetail, failure, final } = ending;
-  return link([before, stop, stopDetail, failure, final, ...restOf(tokens, from), ...others]);
+  to.start(before);
+  to.text(stop);
+  to.text(stopDetail);
+  to.text(failure);
+  to.text(final);
+  restOf(tokens, from);
+  for (const other of others) restOf(other.segment, other.from);
+  return to.digest();
 }
 
-/** What no step's link covers of a segment: whether it is trained on, and the tokens from `from` on. */
-type Rest = readonly [trainable: boolean | undefined, tokens: readonly unknown[]];
+/** A segment, and how many of its tokens the links of the steps cover. */
+interface Rest {
+  readonly segment: Segment;
+  readonly from: number;
+}
 
-function restOf(segment: Segment | undefined, from: number): Rest {
-  return [segment?.trainable, tokensFrom(segment, from)];
+/** What no step's link covers of a segment: whether it is trained on, how long it is, and the tokens from `from` on. */
+function restOf(segment: Segment | undefined, from: number): void {
+  to.json(segment?.trainable ?? null, '');
+  const { ids, actionMask, logprobs, policyVersion } = segment ?? NO_TOKENS;
+  for (const per of [ids, actionMask, logprobs, policyVersion]) to.integer(per.length);
+  tokensFrom(segment, from, ids.length);
 }
 
 /** The links of a whole record, one a step and the last. */
@@ -85,7 +125,7 @@ export function linksOf({ segments, ...episode }: UnlinkedEpisode): readonly str
     last = segment;
     links.push(before);
   }
-  const others = segments.flatMap((one, i) => (i === last ? [] : [restOf(one, covered.get(i) ?? 0)]));
+  const others = segments.flatMap((segment, i) => (i === last ? [] : [{ segment, from: covered.get(i) ?? 0 }]));
   return [...links, endingLink(before, episode, segments[last], covered.get(last) ?? 0, others)];
 }
 
@@ -96,24 +136,50 @@ export function carriedLinks(episode: Episode): readonly string[] {
 
 const NO_TOKENS = { ids: [], actionMask: [], logprobs: [], policyVersion: [] } as const;
 
-function tokensFrom(segment: Segment | undefined, from: number, to?: number): readonly unknown[] {
+/** How many, and each: its id, then 0 where it was given and has nothing more, else 1, its mask, logprob and version. */
+function tokensFrom(segment: Segment | undefined, from: number, until: number): void {
   const { ids, actionMask, logprobs, policyVersion } = segment ?? NO_TOKENS;
-  return [ids, actionMask, logprobs, policyVersion].map((per) => per.slice(from, to));
+  const end = Math.min(until, ids.length);
+  to.integer(Math.max(0, end - from));
+  for (let i = from; i < end; i++) {
+    to.integer(ids[i]);
+    if (actionMask[i] === 0 && logprobs[i] === null && policyVersion[i] === null) {
+      to.integer(0);
+      continue;
+    }
+    to.integer(1);
+    to.integer(actionMask[i]);
+    to.number(logprobs[i]);
+    to.number(policyVersion[i]);
+  }
 }
 
-function link(parts: readonly unknown[]): string {
-  return hash('sha256', JSON.stringify(parts));
+/** Each by a number; 0 ends them. */
+function states(course: readonly CallState[]): void {
+  for (let i = 0; i < course.length; i++) {
+    const state = course[i] as CallState;
+    to.integer(numberOf(state) ?? state);
+  }
+  to.integer(0);
 }
 
-/** RFC 8785: no spaces, keys in the order of their UTF-16 code units. */
-function canonical(value: Json): string {
-  if (typeof value !== 'object' || value === null) return JSON.stringify(value);
-  if (Array.isArray(value)) return `[${value.map(canonical).join(',')}]`;
-  const object = value as { readonly [key: string]: Json };
-  const members = Object.keys(object);
-  // Nearly all arguments are of one text or number: the engine writes these as they are to be written.
-  const [only] = members;
-  if (members.length === 1 && typeof object[only as string] !== 'object') return JSON.stringify(object);
-  members.sort();
-  return `{${members.map((key) => `${JSON.stringify(key)}:${canonical(object[key] as Json)}`).join(',')}}`;
+function numberOf(state: CallState): number | undefined {
+  switch (state) {
+    case 'issued':
+      return 1;
+    case 'running':
+      return 2;
+    case 'ok':
+      return 3;
+    case 'error':
+      return 4;
+    case 'crashed':
+      return 5;
+    case 'timeout':
+      return 6;
+    case 'skipped':
+      return 7;
+    default:
+      return undefined;
+  }
 }

@@ -5,7 +5,7 @@ import type { Json } from './json.ts';
 import type { StopReason } from './stop-reason.ts';
 import { stopRule } from './stop-reason.ts';
 
-export const TRAJECTORY_FORMAT = 'isogym.trajectory/2';
+export const TRAJECTORY_FORMAT = 'isogym.trajectory/3';
 
 /** The life of a call: issued → running → one of the four ends; `skipped` where it was never run. */
 export type CallState = 'issued' | 'running' | 'ok' | 'error' | 'crashed' | 'timeout' | 'skipped';

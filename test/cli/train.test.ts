@@ -67,7 +67,7 @@ test('train, eval and show give one object each with --json, and progress on std
   expect(JSON.parse(evaluated.stdout).policy).toEqual(summary.policies[2]);
 
   const shown = isogym(cwd, 'show', 'whole', '--best', '1', '--json');
-  expect(JSON.parse(shown.stdout)).toMatchObject({ total: 12, episodes: [{ format: 'isogym.trajectory/2' }] });
+  expect(JSON.parse(shown.stdout)).toMatchObject({ total: 12, episodes: [{ format: 'isogym.trajectory/3' }] });
 });
 
 test('without --json a person reads device, progress, the table and the command that does it again', () => {

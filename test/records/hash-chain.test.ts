@@ -1,11 +1,14 @@
 import { createHash } from 'node:crypto';
+import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { importEnvironment } from '../../src/env/load.ts';
 import { RolloutRunner } from '../../src/env/rollout-runner.ts';
 import type { RolloutRequest } from '../../src/env/rollouts.ts';
 import { failedEpisode, Transcript } from '../../src/env/transcript.ts';
-import { carriedLinks, linksOf } from '../../src/records/hash-chain.ts';
-import type { Episode, Segment } from '../../src/records/trajectory.ts';
+import { carriedLinks, linksOf, stepLink } from '../../src/records/hash-chain.ts';
+import type { Json } from '../../src/records/json.ts';
+import { LinkBytes } from '../../src/records/link-bytes.ts';
+import { type Episode, type Segment, TRAJECTORY_FORMAT } from '../../src/records/trajectory.ts';
 import { requestOf, requestsOf, TRIAL } from '../fixtures/rollouts.ts';
 
 const request: RolloutRequest = requestOf({ id: 't', prompt: 'p', public: null });
@@ -90,31 +93,173 @@ test('the order of the keys of arguments is no difference, a key more is one', (
   ).not.toBe(link);
 });
 
-test('a link is the SHA-256 of the JSON that its module describes', () => {
-  const sha = (value: unknown) => createHash('sha256').update(JSON.stringify(value)).digest('hex');
+/** The same bytes as `LinkBytes` writes, the slow and obvious way. */
+const slow = {
+  integer(value: number): number[] {
+    return value < 128 ? [value] : [128 + (value % 128), ...slow.integer(Math.floor(value / 128))];
+  },
+  number(value: number | null): number[] {
+    if (value === null) return [0];
+    if (Number.isSafeInteger(value) && value >= 0) return [1, ...slow.integer(value)];
+    return [2, ...new Uint8Array(Float64Array.of(value).buffer)];
+  },
+  text(value: string | null): number[] {
+    if (value === null) return [0];
+    const units = value.split('').map((unit) => unit.charCodeAt(0));
+    if (units.every((unit) => unit < 256)) return [...slow.integer(2 + 2 * units.length), ...units];
+    return [...slow.integer(3 + 2 * units.length), ...units.flatMap((unit) => [unit % 256, unit >> 8])];
+  },
+  link(...values: readonly (readonly number[])[]): string {
+    return createHash('sha256').update(Uint8Array.from(values.flat())).digest('hex');
+  },
+};
+
+function ascii(link: string): number[] {
+  return link.split('').map((digit) => digit.charCodeAt(0));
+}
+
+test('a link is the SHA-256 of the bytes that its module describes', () => {
+  const { integer, number, text, link } = slow;
   const episode = failedEpisode(request, 'made', 'cancelled', 'why');
   const { id, group, seed } = request;
-  const begun = sha(['isogym.trajectory/2', id, group, 't', 0, 0, seed, 'made', 'p', null]);
-  expect(episode.hash).toBe(sha([begun, 'cancelled', 'why', null, null, null, [[], [], [], []]]));
+  const known = [
+    text(TRAJECTORY_FORMAT),
+    text(id),
+    text(group),
+    text('t'),
+    [0, 0],
+    text(seed),
+    text('made'),
+    text('p'),
+  ];
+  const begun = link(...known, [0, 0, 0]);
+  const untouched = [number(null), [0, 0, 0, 0], [0]];
+  expect(episode.hash).toBe(link(ascii(begun), text('cancelled'), text('why'), text(null), text(null), ...untouched));
+
   const [step] = whole().steps;
-  const whoseBeginning = sha(['isogym.trajectory/2', id, group, 't', 0, 0, seed, 'made', 'p', ['parent', 1, 's']]);
+  const whoseBeginning = link(...known, text('parent'), number(1), text('s'));
+  const argument = [
+    7,
+    2,
+    ...text('a'),
+    6,
+    1,
+    7,
+    2,
+    ...text('y'),
+    3,
+    ...text('é\ud800'),
+    ...text('z'),
+    0,
+    ...text('b'),
+    1,
+    1,
+  ];
   expect(step!.hash).toBe(
-    sha([
-      whoseBeginning,
-      0,
-      'x',
-      null,
-      [['c1', 'say', '{"a":[{"y":"é\\ud800","z":null}],"b":1}', '{', 'why']],
-      [['c1', 'say', ['issued', 'ok'], 2, 'o', 'e', ['r']]],
-      [0, 2, 4],
-      [
-        [1, 2, 3, 4],
-        [0, 0, 1, 1],
-        [null, null, -0.5, -1.25],
-        [null, null, 7, 7],
-      ],
-    ]),
+    link(
+      ...[ascii(whoseBeginning), integer(0), text('x'), text(null)],
+      ...[integer(1), text('c1'), text('say'), text('{'), argument, text('why')],
+      // Call and tool are those of the call: 1 each. States 1 and 3.
+      ...[integer(1), [1], [1], [1, 3, 0], integer(2), text('o'), text('e'), number(1), text('r')],
+      ...[integer(0), integer(2), integer(4), integer(4)],
+      ...[integer(1), [0], integer(2), [0]],
+      ...[integer(3), [1, 1], number(-0.5), number(7)],
+      ...[integer(4), [1, 1], number(-1.25), number(7)],
+    ),
   );
+});
+
+test('every value is written as it is described, whatever it is', () => {
+  const bytes = new LinkBytes();
+  const unit = fc.oneof(fc.nat({ max: 0x7f }), fc.nat({ max: 0xff }), fc.nat({ max: 0xffff }));
+  const short = fc.array(unit, { maxLength: 40 }).map((units) => String.fromCharCode(...units));
+  const text = fc.oneof(
+    short,
+    fc.tuple(short, fc.nat({ max: 9000 })).map(([one, times]) => one.repeat(times % 300)),
+  );
+  const integer = fc.oneof(fc.nat({ max: 300 }), fc.nat({ max: 20_000 }), fc.maxSafeNat());
+  const value = fc.oneof(
+    fc.record({ kind: fc.constant('text' as const), value: fc.option(text) }),
+    fc.record({ kind: fc.constant('integer' as const), value: integer }),
+    fc.record({
+      kind: fc.constant('number' as const),
+      value: fc.option(fc.oneof(integer, fc.double({ noNaN: true }))),
+    }),
+  );
+  fc.assert(
+    fc.property(fc.array(value, { maxLength: 30 }), (values) => {
+      bytes.start('');
+      for (const one of values) bytes[one.kind](one.value as never);
+      expect(bytes.digest()).toBe(slow.link(...values.map((one) => slow[one.kind](one.value as never))));
+    }),
+    { numRuns: 500, seed: 1 },
+  );
+});
+
+test('two steps have one link where they are the same step, and nowhere else', () => {
+  // Few and short values, so that texts which run into each other, and values of another kind in a place, do come up.
+  const text = fc.constantFrom('', '1', '2', 'a', 'aa', '\0', '\u0100', '\ud800');
+  const odd = fc.constantFrom('', '1', 0, 1, 2, 128, -1, 0.5, null, true);
+  const json = fc.oneof(odd, fc.array(odd, { maxLength: 2 }), fc.dictionary(text, odd, { maxKeys: 2 }));
+  const maybe = fc.option(text, { nil: undefined });
+  const call = fc.record({
+    id: text,
+    name: text,
+    arguments: fc.option(fc.dictionary(text, json, { maxKeys: 2 })),
+    raw: text,
+    malformed: maybe,
+  });
+  const record = fc.record({
+    callId: text,
+    tool: text,
+    states: fc.array(fc.constantFrom('issued', 'ok', 'lost'), { maxLength: 2 }),
+    attempts: odd,
+    observation: text,
+    error: maybe,
+    retried: fc.option(fc.array(text, { maxLength: 2 }), { nil: undefined }),
+  });
+  const step = fc.record({
+    index: odd,
+    action: fc.record({ text, final: maybe, calls: fc.array(call, { maxLength: 2 }) }),
+    calls: fc.array(record, { maxLength: 2 }),
+    tokens: fc.constantFrom({ segment: 0, start: 0, end: 1 }, { segment: 0, start: 1, end: 1 }),
+  });
+  const segment = fc.record({
+    ids: fc.tuple(odd),
+    actionMask: fc.tuple(odd),
+    logprobs: fc.tuple(odd),
+    policyVersion: fc.tuple(odd),
+    trainable: fc.boolean(),
+  });
+  const canonical = (value: unknown): string =>
+    JSON.stringify(value, (_, inner) =>
+      typeof inner === 'object' && inner !== null && !Array.isArray(inner)
+        ? Object.fromEntries(Object.entries(inner).sort(([a], [b]) => (a < b ? -1 : 1)))
+        : inner,
+    );
+  const whose = new Map<string, string>();
+  fc.assert(
+    fc.property(step, segment, (one, tokens) => {
+      const { trainable: _, ...covered } = tokens;
+      const written = canonical([one, covered]);
+      const link = stepLink('0'.repeat(64), one as never, tokens as never, 0);
+      expect(whose.get(link) ?? written).toBe(written);
+      whose.set(link, written);
+    }),
+    { numRuns: 5000, seed: 1 },
+  );
+  expect(whose.size).toBe(new Set(whose.values()).size);
+});
+
+test('what could not be written leaves nothing behind in the next link', () => {
+  const bytes = new LinkBytes();
+  let deep: Json = 1;
+  for (let i = 0; i < 100_000; i++) deep = [deep];
+  bytes.start('');
+  expect(() => bytes.json(deep, '')).toThrow();
+  bytes.start('');
+  bytes.text('a');
+  expect(bytes.digest()).toBe(slow.link(slow.text('a')));
 });
 
 test('an episode of several segments has one chain', () => {

@@ -45,14 +45,14 @@ test.each<[string, string, RegExp, (run: string) => void]>([
   [
     'a manifest of another format',
     'RUN_BROKEN',
-    /of format isogym.run\/3, found "x"/,
+    /of format isogym.run\/4, found "x"/,
     (r) => writeFileSync(join(r, 'manifest.json'), '{"format":"x"}'),
   ],
   [
     'a manifest that lacks keys',
     'RUN_BROKEN',
     /seed: /,
-    (r) => writeFileSync(join(r, 'manifest.json'), '{"format":"isogym.run/3"}'),
+    (r) => writeFileSync(join(r, 'manifest.json'), '{"format":"isogym.run/4"}'),
   ],
   ['an empty manifest', 'RUN_BROKEN', /manifest.json/, (r) => writeFileSync(join(r, 'manifest.json'), '')],
   ['no config', 'CONFIG_NOT_FOUND', /config.yaml/, (r) => rmSync(join(r, 'config.yaml'))],

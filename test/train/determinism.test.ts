@@ -68,7 +68,7 @@ test('metrics and trajectories hold no clock, and every line is a whole record',
   }>(path, 'trajectories.jsonl');
   expect(episodes).toHaveLength(4 * 4 * 8);
   for (const episode of episodes) {
-    expect(episode.format).toBe('isogym.trajectory/2');
+    expect(episode.format).toBe('isogym.trajectory/3');
     expect(episode.rewards).toHaveLength(episode.steps.length);
     for (const { ids, actionMask, logprobs } of episode.segments) {
       expect(actionMask).toHaveLength(ids.length);
