@@ -20,7 +20,7 @@ const NO_TOKENS: Segment = { ids: [], actionMask: [], logprobs: [], policyVersio
 
 /**
  * Of a policy that acted beside the world, whose tokens nobody else knows: sampled are those that the steps claim, each with the
- * version of the policy, and with a logprob that can be one.
+ * version of the policy, and with a logprob that can be one. What was packed can be nothing else: `unpack.ts` sees to it.
  * @param version null where a record says it
  * @param cancelled whether the run was
  * @throws UNTRUSTED
@@ -138,8 +138,8 @@ function checkMask({ actionMask, logprobs, policyVersion }: Segment, steps: read
   if (sampled !== claimed) throw untrusted('sampled tokens that a step claims');
 }
 
-/** @param halt with which it was told to end, and how it says so */
-function checkEnd(
+/** @param halt with which it was told to end, and how it says so. @throws UNTRUSTED */
+export function checkEnd(
   stop: StopReason,
   halt: (Halt & { readonly stopDetail: string | undefined }) | undefined,
   cancelled: boolean,

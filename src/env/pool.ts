@@ -233,12 +233,12 @@ export class RolloutPool implements RolloutEngine {
       if (!('death' in answer)) {
         const { format } = this.#inside;
         const { version } = how;
-        const episodes =
-          'packed' in answer
-            ? unpackEpisodes(answer.packed, requests, { format, name, version, bounds })
-            : readEpisodes(answer.episodes, requests, name, bounds);
+        const cancelled = isSet(stop);
+        if ('packed' in answer)
+          return unpackEpisodes(answer.packed, requests, { format, name, version, bounds, cancelled });
+        const episodes = readEpisodes(answer.episodes, requests, name, bounds);
         const known = policy.kind === 'recorded' || requests.some(({ fork }) => fork?.goesOn) ? null : version;
-        for (const episode of episodes) checkActed(episode, known, isSet(stop));
+        for (const episode of episodes) checkActed(episode, known, cancelled);
         return episodes;
       }
     } catch (error) {

@@ -1,19 +1,16 @@
-/** @module Reads episodes out of the layout of `packed.ts`, in their owner's thread, as if an attacker had written them. */
-import {
-  type CallRecord,
-  type CallState,
-  type Episode,
-  type Segment,
-  type Step,
-  TRAJECTORY_FORMAT,
-} from '../records/trajectory.ts';
+/**
+ * @module Reads episodes out of the layout of `packed.ts`, in their owner's thread, as if an attacker had written them. All of it is
+ * checked as it comes; what an episode holds is made when it is first read, by `packed-steps.ts`.
+ */
+import { type Episode, type SandboxFailure, TRAJECTORY_FORMAT } from '../records/trajectory.ts';
+import { unread } from '../records/unread.ts';
 import type { Format } from './format.ts';
+import { checkEnd } from './issued.ts';
 import { ABSENT, FAILURES, HASH, HEADER, STATES, STOPS } from './packed.ts';
+import { type Chunk, PackedSteps } from './packed-steps.ts';
 import type { RolloutRequest } from './rollouts.ts';
 import { untrusted } from './sandbox/host/protocol.ts';
 import type { KnownBounds } from './untrusted.ts';
-
-const COURSES = new Map<number, readonly CallState[]>();
 
 /** What the owner knows of the episodes. */
 export interface Known {
@@ -22,6 +19,8 @@ export interface Known {
   readonly name: string;
   readonly version: number;
   readonly bounds: KnownBounds;
+  /** Whether the run was. */
+  readonly cancelled: boolean;
 }
 
 /** One episode for each request, in order. @throws UNTRUSTED */
@@ -36,11 +35,19 @@ export function unpackEpisodes(
   return episodes;
 }
 
+/** By character: 1 where it is a digit of a link. */
+const DIGITS = new Uint8Array(256);
+for (const digit of '0123456789abcdef') DIGITS[digit.charCodeAt(0)] = 1;
+
+const NOTHING = { calls: [], final: undefined } as const;
+
 class Reader {
+  readonly #known: Known;
+  readonly #chunk: Chunk;
   readonly #logprobs: Float64Array;
   readonly #integers: Int32Array;
+  readonly #characters: Uint8Array | Uint16Array;
   readonly #text: string;
-  readonly #known: Known;
   #logprob = 0;
   #integer = 0;
   #character = 0;
@@ -53,47 +60,59 @@ class Reader {
     const atText = atIntegers + integers * 4;
     const whole = [logprobs, integers, text].every((n) => n >= 0) && (width === 1 || width === 2);
     if (!whole || atText + text !== byteLength || text % width !== 0) throw untrusted('packed episodes');
+    this.#known = known;
     this.#logprobs = new Float64Array(buffer, byteOffset + HEADER, logprobs);
     this.#integers = new Int32Array(buffer, byteOffset + atIntegers, integers);
-    this.#text = Buffer.from(buffer, byteOffset + atText, text).toString(width === 1 ? 'latin1' : 'utf16le');
-    this.#known = known;
+    const at = byteOffset + atText;
+    this.#characters = width === 1 ? new Uint8Array(buffer, at, text) : new Uint16Array(buffer, at, text / 2);
+    this.#text = Buffer.from(buffer, at, text).toString(width === 1 ? 'latin1' : 'utf16le');
+    const { format, version } = known;
+    this.#chunk = { logprobs: this.#logprobs, integers: this.#integers, text: this.#text, format, version };
   }
 
   episode({ id, group, task, iteration, rollout, seed }: RolloutRequest): Episode {
-    const { bounds, name } = this.#known;
-    const stop = this.#oneOf(STOPS, 'a stop reason');
-    const failure = this.#peek() === ABSENT ? this.#skip() : this.#oneOf(FAILURES, 'a failure');
-    const stopDetail = this.#maybe();
-    if ((stop === 'sandbox-failure') !== (failure !== undefined)) throw untrusted('a failure with its kind');
-    const length = this.#next(ABSENT, bounds.maxTokens, 'ids');
-    const trainable = this.#next(0, 1, 'trainable') === 1;
-    const segment = length === ABSENT ? undefined : this.#segment(length, trainable);
+    const { bounds, name, format, cancelled } = this.#known;
+    const stop = STOPS[this.#next(0, STOPS.length - 1, 'a stop reason')] as Episode['stop'];
+    checkEnd(stop, undefined, cancelled);
+    const kind = this.#next(ABSENT, FAILURES.length - 1, 'a failure');
+    if ((stop === 'sandbox-failure') !== (kind !== ABSENT)) throw untrusted('a failure with its kind');
+    const detail = this.#next(ABSENT, this.#left, 'a text');
+    const stopDetail = detail === ABSENT ? undefined : this.#take(detail);
+    const at = { integer: this.#integer, logprob: this.#logprob, character: this.#character };
+    const length = Math.max(0, this.#ids());
+    const trainable = this.#integers[at.integer + 1] === 1;
     const count = this.#next(0, bounds.maxSteps, 'steps');
-    const steps: Step[] = [];
     let final: string | undefined;
-    let callId = 1;
     let covered = 0;
-    for (let index = 0; index < count; index++) {
-      const step = this.#step(index, callId, covered, segment, index === count - 1);
-      callId += step.action.calls.length;
-      covered = step.tokens.end;
-      final = step.action.final;
-      if (final !== undefined && index < count - 1) throw untrusted('nothing after the final answer');
-      steps.push(step);
+    for (let left = count; left > 0; left--) {
+      const cutOff = this.#next(0, 1, 'cut off') === 1;
+      if (cutOff && left > 1) throw untrusted('nothing after an action that was cut off');
+      const text = this.#take(this.#next(0, this.#left, 'a text'));
+      const action = cutOff ? NOTHING : format.parse(text, 1);
+      final = action.final;
+      if (final !== undefined && left > 1) throw untrusted('nothing after the final answer');
+      const start = this.#next(covered, length, 'start');
+      covered = this.#next(start, length, 'end');
+      if (trainable) this.#sampled(covered - start);
+      const calls = action.calls.length;
+      if (this.#next(0, calls, 'calls') !== calls) throw untrusted('one record for each call');
+      for (let i = 0; i < calls; i++) this.#record();
+      this.#link();
     }
     if ((stop === 'final') !== (final !== undefined)) throw untrusted('a final answer where it stopped with one');
-    const hash = this.#hash();
-    return {
-      format: TRAJECTORY_FORMAT,
-      ...{ id, group, taskId: task.id, iteration, rollout, seed, policy: name, prompt: task.prompt },
-      steps,
-      segments: segment === undefined ? [] : [segment],
-      stop,
-      ...(stopDetail === undefined ? {} : { stopDetail }),
-      ...(failure === undefined ? {} : { failure }),
-      final: final ?? null,
-      hash,
-    };
+    const from = this.#character;
+    this.#link();
+    return unread(
+      {
+        format: TRAJECTORY_FORMAT,
+        ...{ id, group, taskId: task.id, iteration, rollout, seed, policy: name, prompt: task.prompt, stop },
+        ...(stopDetail === undefined ? {} : { stopDetail }),
+        ...(kind === ABSENT ? {} : { failure: FAILURES[kind] as SandboxFailure }),
+        final: final ?? null,
+        hash: this.#text.slice(from, this.#character),
+      },
+      new PackedSteps(this.#chunk, at, count),
+    );
   }
 
   end(): void {
@@ -104,106 +123,58 @@ class Reader {
     if (!done) throw untrusted('nothing after the last episode');
   }
 
-  /** Given by the environment until a step says that it sampled them. */
-  #segment(length: number, trainable: boolean): Writable {
-    const { vocabulary } = this.#known.bounds;
-    const ids: number[] = [];
-    for (let i = 0; i < length; i++) ids.push(this.#next(0, vocabulary - 1, 'ids'));
-    return {
-      ids,
-      actionMask: ids.map(() => 0),
-      logprobs: ids.map(() => null),
-      policyVersion: ids.map(() => null),
-      trainable,
-    };
-  }
-
-  #step(index: number, callId: number, covered: number, segment: Writable | undefined, last: boolean): Step {
-    const { format, version } = this.#known;
-    const cutOff = this.#next(0, 1, 'cut off') === 1;
-    if (cutOff && !last) throw untrusted('nothing after an action that was cut off');
-    const text = this.#some();
-    const action = cutOff ? { text, calls: [] } : format.parse(text, callId);
-    const start = this.#next(covered, segment?.ids.length ?? 0, 'start');
-    const end = this.#next(start, segment?.ids.length ?? 0, 'end');
-    for (let i = start; i < end && segment !== undefined; i++) {
-      segment.actionMask[i] = 1;
-      segment.policyVersion[i] = version;
-      if (segment.trainable) segment.logprobs[i] = this.#finite();
+  /** The segment: its length or `ABSENT`, whether it is trained on, its ids. */
+  #ids(): number {
+    const { vocabulary, maxTokens } = this.#known.bounds;
+    const length = this.#next(ABSENT, maxTokens, 'ids');
+    this.#next(0, 1, 'trainable');
+    const end = this.#integer + Math.max(0, length);
+    if (end > this.#integers.length) throw untrusted('ids');
+    for (let i = this.#integer; i < end; i++) {
+      const id = this.#integers[i] as number;
+      if (id < 0 || id >= vocabulary) throw untrusted(`ids below ${vocabulary}`);
     }
-    const count = this.#next(0, action.calls.length, 'calls');
-    if (count !== action.calls.length) throw untrusted('one record for each call');
-    const calls = action.calls.map((call) => this.#record(call.id, call.name));
-    return { index, action, calls, tokens: { segment: 0, start, end }, hash: this.#hash() };
+    this.#integer = end;
+    return length;
   }
 
-  #record(callId: string, tool: string): CallRecord {
-    const states = this.#states();
-    const attempts = this.#next(0, 2, 'attempts');
-    const observation = this.#some();
-    const error = this.#maybe();
-    const times = this.#next(ABSENT, 2, 'retried');
-    return {
-      callId,
-      tool,
-      states,
-      attempts,
-      observation,
-      ...(error === undefined ? {} : { error }),
-      ...(times === ABSENT ? {} : { retried: Array.from({ length: times }, () => this.#some()) }),
-    };
+  #sampled(count: number): void {
+    const end = this.#logprob + count;
+    if (end > this.#logprobs.length) throw untrusted('one logprob for each token');
+    for (let i = this.#logprob; i < end; i++) {
+      const logprob = this.#logprobs[i] as number;
+      // Written so that NaN fails it too.
+      if (!(logprob <= 0 && logprob > Number.NEGATIVE_INFINITY)) throw untrusted('a logprob of at most 0');
+    }
+    this.#logprob = end;
   }
 
-  /** The few courses that a call can take are kept once. */
-  #states(): readonly CallState[] {
-    const count = this.#next(0, 10, 'states');
-    let course = 1;
-    for (let i = 0; i < count; i++) course = course * 8 + this.#next(0, STATES.length - 1, 'a state of a call');
-    const known = COURSES.get(course);
-    if (known !== undefined) return known;
-    const states: CallState[] = [];
-    for (let rest = course; rest > 1; rest = Math.floor(rest / 8)) states.unshift(STATES[rest % 8] as CallState);
-    if (COURSES.size < 100) COURSES.set(course, Object.freeze(states));
-    return states;
+  #record(): void {
+    const states = this.#next(0, 10, 'states');
+    for (let i = 0; i < states; i++) this.#next(0, STATES.length - 1, 'a state of a call');
+    this.#next(0, 2, 'attempts');
+    this.#character += this.#next(0, this.#left, 'a text');
+    this.#character += Math.max(0, this.#next(ABSENT, this.#left, 'a text'));
+    const retried = this.#next(ABSENT, 2, 'retried');
+    for (let i = 0; i < retried; i++) this.#character += this.#next(0, this.#left, 'a text');
   }
 
-  #some(): string {
-    const length = this.#next(0, this.#text.length - this.#character, 'a text');
+  #link(): void {
+    const end = this.#character + HASH;
+    if (end > this.#characters.length) throw untrusted('the links of a hash chain');
+    for (let i = this.#character; i < end; i++) {
+      if (DIGITS[this.#characters[i] as number] !== 1) throw untrusted('the links of a hash chain');
+    }
+    this.#character = end;
+  }
+
+  get #left(): number {
+    return this.#text.length - this.#character;
+  }
+
+  #take(length: number): string {
     this.#character += length;
     return this.#text.slice(this.#character - length, this.#character);
-  }
-
-  #maybe(): string | undefined {
-    return this.#peek() === ABSENT ? this.#skip() : this.#some();
-  }
-
-  #hash(): string {
-    const from = this.#character;
-    this.#character += HASH;
-    if (this.#character > this.#text.length) throw untrusted('the links of a hash chain');
-    for (let i = from; i < this.#character; i++) {
-      const c = this.#text.charCodeAt(i);
-      if (!((c >= 48 && c <= 57) || (c >= 97 && c <= 102))) throw untrusted('the links of a hash chain');
-    }
-    return this.#text.slice(from, this.#character);
-  }
-
-  #finite(): number {
-    const logprob = this.#logprobs[this.#logprob++];
-    if (logprob === undefined || !Number.isFinite(logprob)) throw untrusted('one logprob for each token');
-    return logprob;
-  }
-
-  #oneOf<T>(all: readonly T[], what: string): T {
-    return all[this.#next(0, all.length - 1, what)] as T;
-  }
-
-  #peek(): number | undefined {
-    return this.#integers[this.#integer];
-  }
-
-  #skip(): undefined {
-    this.#integer++;
   }
 
   #next(least: number, most: number, what: string): number {
@@ -211,10 +182,4 @@ class Reader {
     if (n === undefined || n < least || n > most) throw untrusted(`${what} from ${least} to ${most}`);
     return n;
   }
-}
-
-interface Writable extends Segment {
-  readonly actionMask: (0 | 1)[];
-  readonly logprobs: (number | null)[];
-  readonly policyVersion: (number | null)[];
 }

@@ -4,6 +4,7 @@ import type { Action } from './action.ts';
 import type { Json } from './json.ts';
 import type { StopReason } from './stop-reason.ts';
 import { stopRule } from './stop-reason.ts';
+import { stepCount } from './unread.ts';
 
 export const TRAJECTORY_FORMAT = 'isogym.trajectory/3';
 
@@ -116,8 +117,8 @@ export function episodeOf(record: Episode): Episode {
 }
 
 /** Whether it may be learnt from, if its verifier can score it: one without a step sampled nothing that could be trained on. */
-export function mayBeUsable({ stop, steps }: Pick<Episode, 'stop' | 'steps'>): boolean {
-  return stopRule(stop).usable && steps.length > 0;
+export function mayBeUsable(episode: Pick<Episode, 'stop' | 'steps'>): boolean {
+  return stopRule(episode.stop).usable && stepCount(episode) > 0;
 }
 
 /** A verifier's judgement. `score: null` is "unscored": excluded everywhere, never 0. */

@@ -101,7 +101,10 @@ export function verifierInput(episode: Episode, task: Task): VerifierInput {
     prompt: task.prompt,
     public: task.public,
     held: task.held,
-    steps: episode.steps,
+    // Read where the verifier reads them.
+    get steps() {
+      return episode.steps;
+    },
     stop: episode.stop,
     final: episode.final,
   };

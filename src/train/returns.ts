@@ -2,6 +2,7 @@
 import { IsogymError } from '../records/errors.ts';
 import { stopRule } from '../records/stop-reason.ts';
 import { type Episode, mayBeUsable, type Score, type Trajectory } from '../records/trajectory.ts';
+import { judged, stepCount } from '../records/unread.ts';
 
 /**
  * Turns an episode and its verdict into a trajectory.
@@ -18,7 +19,7 @@ export function judge(episode: Episode, verdict: Score, stepPenalty: number): Tr
   const rule = stopRule(episode.stop);
   const terminated = rule.ends === 'terminated';
   const truncated = rule.ends === 'truncated';
-  const rewards = episode.steps.map(() => 0 - stepPenalty);
+  const rewards = new Array<number>(stepCount(episode)).fill(0 - stepPenalty);
   const last = rewards.length - 1;
   // NaN and infinity are no judgement: "unscored", never a number.
   const score = rule.scored && Number.isFinite(verdict.score) ? verdict.score : null;
@@ -26,15 +27,14 @@ export function judge(episode: Episode, verdict: Score, stepPenalty: number): Tr
   if (usable) {
     rewards[last] = (rewards[last] ?? 0) + (truncated ? Math.min(score, 0) : score);
   }
-  return {
-    ...episode,
+  return judged(episode, {
     terminated,
     truncated,
     usable,
     verdict: { ...verdict, score, success: verdict.success && terminated && score !== null },
     rewards,
     return: usable ? rewards.reduce((sum, reward) => sum + reward, 0) : null,
-  };
+  });
 }
 
 /**

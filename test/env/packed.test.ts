@@ -11,6 +11,7 @@ import { type Known, unpackEpisodes } from '../../src/env/unpack.ts';
 import { readEpisode } from '../../src/env/untrusted.ts';
 import { generator } from '../../src/records/random.ts';
 import type { Episode } from '../../src/records/trajectory.ts';
+import { stepCount } from '../../src/records/unread.ts';
 import { requestOf, requestsOf, TOY_LOOKUP, TRIAL } from '../fixtures/rollouts.ts';
 
 const bounds = { vocabulary: 488, maxSteps: 10, maxTokens: 4200 };
@@ -30,7 +31,7 @@ async function made(url: string, spec: InsideSpec, requests: readonly RolloutReq
   await runner.close();
   const inside = new Inside(await importEnvironment(url), setup);
   const { name, version } = inside.policy(spec, requests);
-  return { episodes, known: { format: inside.format, name, version, bounds } satisfies Known };
+  return { episodes, known: { format: inside.format, name, version, bounds, cancelled: false } satisfies Known };
 }
 
 describe('packed episodes come out as they went in', () => {
@@ -51,6 +52,7 @@ describe('packed episodes come out as they went in', () => {
     const requests = [...requestsOf(environment, 20, 2), ...(url === TRIAL ? [odd] : [])];
     const { episodes, known } = await made(url, spec, requests);
     const out = unpackEpisodes(packed(episodes), requests, known);
+    expect(out.map(stepCount)).toEqual(episodes.map(({ steps }) => steps.length));
     expect(JSON.stringify(out)).toBe(JSON.stringify(episodes));
     expect(packs(spec, requests)).toBe(true);
   });
@@ -89,8 +91,9 @@ describe('what a host could have changed', () => {
           for (const [i, episode] of unpackEpisodes(changed, requests, known).entries()) {
             checkActed(episode, known.version, false);
             for (const logprob of episode.segments[0]?.logprobs ?? []) expect(logprob ?? 0).toBeLessThanOrEqual(0);
-            // The other reader, which knows nothing of this layout.
+            // The other reader, which knows nothing of this layout, and finds no other number of steps.
             expect(readEpisode(JSON.parse(JSON.stringify(episode)), requests[i]!, known.name, bounds)).toEqual(episode);
+            expect(stepCount(episode)).toBe(episode.steps.length);
           }
         } catch (error) {
           refused++;
