@@ -3,10 +3,11 @@ import { existsSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node
 import { basename, dirname, join, resolve } from 'node:path';
 import { makeFolders } from '../io/durable.ts';
 import { ADDON_PACKAGE, readSetup, SETUP_FORMAT, type SetupManifest, setupFolder } from '../policy/backends/addon.ts';
-import { IsogymError } from '../records/errors.ts';
+import { IsogymError, messageOf } from '../records/errors.ts';
 import { buildAddon, libraryIn } from './build.ts';
-import { checkMachine, gigabytes, type Tools } from './checks.ts';
+import { checkMachine, gigabytes, HOME_HINT, type Tools } from './checks.ts';
 import { download, verified } from './fetch.ts';
+import type { Proof } from './proof-process.ts';
 import { proveSetup } from './prove.ts';
 import { isNeeded, KEPT_BYTES, type SetupKind, TENSORFLOW, totalBytes, WHEELS } from './wheels.ts';
 import { unzip } from './zip.ts';
@@ -35,25 +36,26 @@ export interface Installed {
   readonly changed: boolean;
 }
 
-/** @throws SETUP_UNFIT, SETUP_DECLINED, DOWNLOAD_FAILED, NO_WHEEL, BAD_WHEEL, NO_TENSORFLOW, BUILD_FAILED, PROOF_FAILED; nothing is left behind then */
+/** @throws SETUP_UNFIT, SETUP_DECLINED, DOWNLOAD_FAILED, NO_WHEEL, BAD_WHEEL, SETUP_FOLDER, NO_TENSORFLOW, BUILD_FAILED, PROOF_FAILED; nothing is left behind then */
 export async function install(options: InstallOptions): Promise<Installed> {
   const { kind, source, note, signal } = options;
   const folder = setupFolder(kind);
   const there = readSetup(kind);
   if (there !== undefined && fits(there, source)) {
-    proveSetup(proofKind(options), folder);
+    await proveSetup(proofKind(options), folder, signal);
     return { folder, manifest: there, changed: false };
   }
   const wheels = source.from === 'tensorflow' ? [] : WHEELS[kind];
   const largest = Math.max(0, ...wheels.map(({ bytes }) => bytes));
   const fetches = source.from === 'pip';
-  const needs = source.from === 'tensorflow' ? 1e6 : KEPT_BYTES[kind] + (fetches ? largest : 0);
+  // pip copies what it has fetched.
+  const needs = source.from === 'tensorflow' ? 1e6 : KEPT_BYTES[kind] + (fetches ? 2 * largest : 0);
+  removeLeftovers(kind);
   const tools = checkMachine({ kind, fetches, needs, withoutGpu: options.withoutGpu });
   note(plan(kind, source, folder));
   if (!(await options.agree())) {
     throw new IsogymError('SETUP_DECLINED', 'nothing was fetched or written', { hint: `isogym setup ${kind} --yes` });
   }
-  removeLeftovers(kind);
   const staging = `${folder}.partial-${process.pid}`;
   makeFolders(staging);
   try {
@@ -64,16 +66,25 @@ export async function install(options: InstallOptions): Promise<Installed> {
     await buildAddon(tools, library, staging, inside, signal);
     if (inside) rmSync(library.include, { recursive: true });
     note('proving it');
-    const proof = proveSetup(proofKind(options), staging);
+    const proof = await proveSetup(proofKind(options), staging, signal);
     const manifest = manifestOf(options, tools, proof, bytes);
     writeFileSync(join(staging, 'setup.json'), `${JSON.stringify(manifest, null, 2)}\n`);
     signal.throwIfAborted();
     rmSync(folder, { recursive: true, force: true });
     renameSync(staging, folder);
     return { folder, manifest, changed: true };
+  } catch (cause) {
+    throw isFull(cause)
+      ? new IsogymError('SETUP_FOLDER', `${folder}: ${messageOf(cause)}`, { cause, hint: HOME_HINT })
+      : cause;
   } finally {
     rmSync(staging, { recursive: true, force: true });
   }
+}
+
+/** Whether the disk has filled up since it was looked at. */
+function isFull(error: unknown): boolean {
+  return ['ENOSPC', 'EDQUOT'].includes((error as NodeJS.ErrnoException | undefined)?.code ?? '');
 }
 
 /** @returns whether there was anything to remove */
@@ -93,7 +104,9 @@ async function unpackAll({ kind, source, note, signal }: InstallOptions, staging
     note(`${source.from === 'pip' ? 'fetching' : 'checking'} ${name}`);
     const inbox = join(staging, 'inbox');
     const file =
-      source.from === 'pip' ? await download(wheel, inbox, signal) : await verified(wheel, resolve(source.folder));
+      source.from === 'pip'
+        ? await download(kind, wheel, inbox, signal)
+        : await verified(kind, wheel, resolve(source.folder));
     note(`unpacking ${basename(file)}`);
     bytes += await unzip(file, staging, isNeeded, signal);
     rmSync(inbox, { recursive: true, force: true });
@@ -122,12 +135,7 @@ function proofKind({ kind, withoutGpu }: InstallOptions): SetupKind {
   return withoutGpu ? 'native' : kind;
 }
 
-function manifestOf(
-  { kind, source }: InstallOptions,
-  tools: Tools,
-  proof: ReturnType<typeof proveSetup>,
-  bytes: number,
-): SetupManifest {
+function manifestOf({ kind, source }: InstallOptions, tools: Tools, proof: Proof, bytes: number): SetupManifest {
   return {
     format: SETUP_FORMAT,
     kind,

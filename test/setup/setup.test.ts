@@ -1,10 +1,11 @@
 import { spawnSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { nvidiaDriver } from '../../src/policy/backends/gpu.ts';
 import { older } from '../../src/setup/checks.ts';
+import { proveSetup } from '../../src/setup/prove.ts';
 import { isNeeded, totalBytes, WHEELS } from '../../src/setup/wheels.ts';
 import { BIN } from '../cli/isogym.ts';
 
@@ -56,10 +57,37 @@ test('a wheel with another hash is not unpacked, and nothing is left behind', ()
   expect(readdirSync(join(folder, 'tensorflow'))).toEqual([]);
 });
 
+test.each([
+  ['ERROR: No matching distribution found', /^Is the package index reachable.* tensorflow-cpu==2\.21\.0$/s],
+  ['OSError: [Errno 28] No space left on device', /^ISOGYM_HOME names another folder/],
+])('a download that fails with %s leaves nothing behind, and the hint is what helps then', (said, hint) => {
+  const bin = join(folder, 'bin');
+  mkdirSync(bin);
+  // Says where pip would leave what is half fetched, and leaves some of it there.
+  const pip = `#!/bin/sh\n[ "$3" = --version ] && exit 0\ntouch "$TMPDIR/half"\necho "below $TMPDIR" >&2\necho '${said}' >&2\nexit 1\n`;
+  writeFileSync(join(bin, 'python3'), pip);
+  chmodSync(join(bin, 'python3'), 0o755);
+  const ran = setup(['native', '--yes', '--json'], { PATH: `${bin}:${process.env.PATH}` });
+  const message = expect.stringMatching(new RegExp(`below ${folder}/tensorflow/native\\.partial-\\d+/inbox\n`));
+  expect(JSON.parse(ran.stdout).error).toEqual({
+    code: 'DOWNLOAD_FAILED',
+    message,
+    hint: expect.stringMatching(hint),
+  });
+  expect(readdirSync(join(folder, 'tensorflow'))).toEqual([]);
+});
+
+test('a proof that is interrupted ends as such, and not as an addon that does not work', async () => {
+  const ended = proveSetup('native', folder, AbortSignal.timeout(50));
+  await expect(ended).rejects.toMatchObject({ name: 'TimeoutError' });
+});
+
 test('a folder without the wheel, or without a TensorFlow, is named', () => {
   expect(setup(['native', '--yes', '--wheels', folder])).toMatchObject({
     code: 2,
-    stderr: expect.stringContaining(`${folder}: expected a file tensorflow_cpu-2.21.0-….whl, found none`),
+    stderr: expect.stringMatching(
+      /expected a file tensorflow_cpu-2.21.0-….whl, found none\nhint: python3 -m pip download .* tensorflow-cpu==2.21.0\n$/,
+    ),
   });
   expect(setup(['native', '--yes', '--tensorflow', folder])).toMatchObject({
     code: 2,
