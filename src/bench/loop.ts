@@ -8,6 +8,7 @@ import { Inside } from '../env/inside.ts';
 import type { InsideSpec, RolloutRequest } from '../env/rollouts.ts';
 import { bundle } from '../env/sandbox/bundle.ts';
 import { WorldHost, type WorldSession } from '../env/sandbox/world-host.ts';
+import { SteppedEpisodes, type SteppedHost } from '../env/stepped-episodes.ts';
 import type { Policy } from '../policy/policy.ts';
 import type { Json } from '../records/json.ts';
 import { deriveSeed, generator } from '../records/random.ts';
@@ -46,7 +47,7 @@ export interface LoopFigures {
 
 export class LoopBench {
   readonly #inside: Inside;
-  readonly #sealed: WorldHost;
+  readonly #host: WorldHost;
   readonly #create: CreateWorld;
   readonly #verify: Verify;
   readonly #verifier: Verifier;
@@ -55,14 +56,14 @@ export class LoopBench {
 
   private constructor(
     inside: Inside,
-    sealed: WorldHost,
+    host: WorldHost,
     create: CreateWorld,
     verify: Verify,
     verifier: Verifier,
     o: { readonly now: () => number; readonly cpuMs: () => number },
   ) {
     this.#inside = inside;
-    this.#sealed = sealed;
+    this.#host = host;
     this.#create = create;
     this.#verify = verify;
     this.#verifier = verifier;
@@ -112,16 +113,10 @@ export class LoopBench {
     const episodes = direct.map((episode, i) => this.#judged(episode, tasks[i] as Task));
     const judged = now();
     const unsealedCpuMs = this.#cpuMs() - cpu;
-    for (const request of requests) await this.#episode(request, policy, this.#open(request));
+    await this.#sealedEpisodes(requests, policy, this.#host);
     const sealed = now();
     const spent = { policyMs: 0, toolMs: 0 };
-    const timedPolicy = timed(policy, spent, now);
-    for (const request of requests) {
-      const opening = now();
-      const world = this.#open(request);
-      spent.toolMs += now() - opening;
-      await this.#episode(request, timedPolicy, timedWorld(world, spent, now));
-    }
+    await this.#sealedEpisodes(requests, timed(policy, spent, now), timedHost(this.#host, spent, now));
     const timedMs = now() - sealed;
     return {
       episodes,
@@ -146,7 +141,7 @@ export class LoopBench {
   }
 
   close(): void {
-    this.#sealed.dispose();
+    this.#host.dispose();
   }
 
   async #episode(request: RolloutRequest, policy: Policy, world: WorldSession): Promise<Episode> {
@@ -158,8 +153,13 @@ export class LoopBench {
     }
   }
 
-  #open(request: RolloutRequest): WorldSession {
-    return this.#sealed.open(JSON.stringify(request.task.public), deriveSeed(request.seed, 'world'));
+  /** As a worker runs them: together where the reset level lets them be, else one after another. */
+  async #sealedEpisodes(requests: readonly RolloutRequest[], policy: Policy, host: SealedHost): Promise<void> {
+    const alone = (request: RolloutRequest) =>
+      this.#episode(request, policy, host.open(JSON.stringify(request.task.public), deriveSeed(request.seed, 'world')));
+    if (this.#inside.environment.reset === 'state') {
+      await new SteppedEpisodes(this.#inside, host, alone).run(requests, policy, undefined, () => {});
+    } else for (const request of requests) await alone(request);
   }
 
   #judged(episode: Episode, task: Task): Trajectory {
@@ -200,15 +200,32 @@ function timed(policy: Policy, spent: Spent, now: () => number): Policy {
   };
 }
 
-function timedWorld(world: WorldSession, spent: Spent, now: () => number): WorldSession {
-  return {
-    call(tool, argsJson, timeoutMs) {
-      const start = now();
-      const outcome = world.call(tool, argsJson, timeoutMs);
+type SealedHost = SteppedHost & Pick<WorldHost, 'open'>;
+
+function timedHost(host: WorldHost, spent: Spent, now: () => number): SealedHost {
+  const inTime = <T>(run: () => T): T => {
+    const start = now();
+    try {
+      return run();
+    } finally {
       spent.toolMs += now() - start;
-      return outcome;
+    }
+  };
+  return {
+    take: () => inTime(() => host.take()),
+    opening: (realm, publicJson, seed) => host.opening(realm, publicJson, seed),
+    runAll: (operations) => inTime(() => host.runAll(operations)),
+    failureOf: (outcome) => host.failureOf(outcome),
+    give: (realm) => inTime(() => host.give(realm)),
+    open(publicJson, seed) {
+      const world = inTime(() => host.open(publicJson, seed));
+      return {
+        call: (tool, argsJson, timeoutMs) => inTime(() => world.call(tool, argsJson, timeoutMs)),
+        stateHash: () => world.stateHash(),
+        fork: () => world.fork(),
+        close: () => world.close(),
+      };
     },
-    close: () => world.close(),
   };
 }
 

@@ -26,6 +26,9 @@ interface Slot {
   waiting: RealmOperation;
 }
 
+/** All of a host that is asked of it. */
+export type SteppedHost = Pick<WorldHost, 'take' | 'opening' | 'runAll' | 'failureOf' | 'give'>;
+
 type Alone = (request: RolloutRequest, policy: Policy, signal: StopSignal | undefined) => Promise<Episode>;
 
 /** As many contexts as share an isolate of the default size, twice. */
@@ -36,11 +39,11 @@ const TURN = 4;
 
 export class SteppedEpisodes {
   readonly #inside: Inside;
-  readonly #host: WorldHost;
+  readonly #host: SteppedHost;
   readonly #alone: Alone;
 
   /** @param alone runs an episode from its beginning, with nobody beside it */
-  constructor(inside: Inside, host: WorldHost, alone: Alone) {
+  constructor(inside: Inside, host: SteppedHost, alone: Alone) {
     this.#inside = inside;
     this.#host = host;
     this.#alone = alone;

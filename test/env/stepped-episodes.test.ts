@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { RolloutRunner } from '../../src/env/rollout-runner.ts';
 import type { InsideSpec, RolloutRequest } from '../../src/env/rollouts.ts';
-import { WorldHost } from '../../src/env/sandbox/world-host.ts';
 import type { Episode } from '../../src/records/trajectory.ts';
 import { requestOf } from '../fixtures/rollouts.ts';
+import { hostOf, world } from './sandbox/programs.ts';
 
 const CROWD = new URL('../fixtures/crowd/index.ts', import.meta.url).href;
 const play: InsideSpec = { kind: 'scripted', script: 'play' };
@@ -88,8 +88,7 @@ it('ends those that live when the run is cancelled, and begins no other', async 
 });
 
 it('one entry serves all worlds of an isolate', async () => {
-  const script = "isogymRegister(()=>() => ({tools:{say: ({ text }) => text + ' said'}}));0";
-  const host = new WorldHost({ script, reset: 'state', memoryMiB: 32 });
+  const host = hostOf(world({ say: "({ text }) => text + ' said'" }), 'state');
   try {
     const realms = Array.from({ length: 20 }, () => host.take());
     const opened = host.runAll(realms.map((realm, i) => host.opening(realm, '{}', `seed ${i}`)));

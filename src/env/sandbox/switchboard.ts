@@ -69,7 +69,8 @@ export class Switchboard {
 
   /** The doors' answers, in order; empty where a door gave none. @param timeoutMs of all together. @throws isolated-vm's error */
   run(operations: readonly LineOperation[], timeoutMs: number): readonly string[] {
-    const asked = operations.flatMap(({ line, operation, a, b }) => [line, OPERATIONS.indexOf(operation), a, b]);
+    const asked: (number | string)[] = [];
+    for (const { line, operation, a, b } of operations) asked.push(line, OPERATIONS.indexOf(operation), a, b);
     return JSON.parse(this.#run.applySync(undefined, [JSON.stringify(asked)], { timeout: timeoutMs })) as string[];
   }
 }
