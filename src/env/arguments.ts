@@ -5,15 +5,32 @@ import type { Json, JsonObject } from '../records/json.ts';
 import { nearest } from '../records/nearest.ts';
 import type { Tool } from './tool.ts';
 
+interface Checked {
+  readonly tool: Tool;
+  readonly json: string;
+}
+
+/**
+ * What frozen arguments came to: those that a format read in a text that comes again and again. Schemas are pure (see `Tool`), or
+ * an episode would depend on which others its worker has run; so it is what they would come to once more.
+ */
+const known = new WeakMap<JsonObject, Checked>();
+
 /** The arguments as the tool gets them (defaults filled in), or everything that is wrong with them. */
 export function validated(
   tool: Tool,
   args: JsonObject,
 ): { readonly json: string } | { readonly problems: readonly string[] } {
+  const before = known.get(args);
+  if (before?.tool === tool) return before;
   try {
     if (hasProtoKey(args)) return { problems: ['the key "__proto__" is refused: leave it out'] };
     const parsed = tool.parameters.safeParse(args);
-    if (parsed.success) return { json: JSON.stringify(parsed.data) };
+    if (parsed.success) {
+      const checked = { tool, json: JSON.stringify(parsed.data) };
+      if (Object.isFrozen(args)) known.set(args, checked);
+      return checked;
+    }
     return { problems: parsed.error.issues.flatMap((issue) => problemsIn(issue, tool, args)) };
   } catch (error) {
     // Nesting that overflows the stack, or a refinement of the author's that throws.

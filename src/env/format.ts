@@ -1,8 +1,9 @@
 /** @module How prompts, actions and observations are written as text, and how a policy's text is read back. */
 import { z } from 'zod';
+import { KnownTexts } from '../policy/known-texts.ts';
 import type { Action, ToolCall } from '../records/action.ts';
 import { inputError, messageOf } from '../records/errors.ts';
-import type { Json, JsonObject } from '../records/json.ts';
+import { frozen, type Json, type JsonObject } from '../records/json.ts';
 import type { PublicTask } from '../records/task.ts';
 import type { CallRecord } from '../records/trajectory.ts';
 import type { Environment, ScriptedAction } from './environment.ts';
@@ -27,28 +28,54 @@ export interface Format {
 
 /** @throws INVALID_FORMAT where the environment's tools do not suit its format. */
 export function formatOf(environment: Pick<Environment, 'name' | 'tools' | 'format'>): Format {
-  return environment.format === 'compact' ? compactFormat(environment) : jsonFormat(environment.tools);
+  const { read, ...writing } = environment.format === 'compact' ? compact(environment) : json(environment.tools);
+  const known = new KnownTexts(read, (reading) => {
+    for (const call of reading.calls) frozen(call.arguments);
+    return reading;
+  });
+  return { ...writing, parse: (text, callIdFrom) => numbered(known.of(text), callIdFrom) };
+}
+
+type Unnumbered = Omit<ToolCall, 'id'>;
+
+/** An action whose calls are not numbered yet: it follows from the text alone. */
+interface Reading extends Omit<Action, 'calls'> {
+  readonly calls: readonly Unnumbered[];
+}
+
+type Written = Omit<Format, 'parse'> & { read(text: string): Reading };
+
+function numbered({ text, calls, final }: Reading, from: number): Action {
+  if (final !== undefined) return { text, calls: [], final };
+  const only = calls[0];
+  if (only !== undefined && calls.length === 1) return { text, calls: [withId(only, from)] };
+  return { text, calls: calls.map((call, i) => withId(call, from + i)) };
+}
+
+function withId({ name, arguments: args, raw, malformed }: Unnumbered, number: number): ToolCall {
+  const id = `call-${number}`;
+  return malformed === undefined ? { id, name, arguments: args, raw } : { id, name, arguments: args, raw, malformed };
 }
 
 /** `lookup Oslo`, `answer 4600`: a name, one space, a value. A string is its own text, anything else JSON. */
-function compactFormat(environment: Pick<Environment, 'name' | 'tools'>): Format {
+function compact(environment: Pick<Environment, 'name' | 'tools'>): Written {
   const parameters = new Map(environment.tools.map((tool) => [tool.name, onlyParameter(environment.name, tool)]));
 
-  function call(text: string, id: string): ToolCall {
+  function call(text: string): Unnumbered {
     const space = text.indexOf(' ');
     const name = space < 0 ? text : text.slice(0, space);
     const parameter = parameters.get(name);
     const raw = text.slice(space + 1);
-    const malformed = (why: string): ToolCall => ({ id, name, arguments: null, raw, malformed: why });
+    const malformed = (why: string): Unnumbered => ({ name, arguments: null, raw, malformed: why });
     if (parameter === undefined) {
       const names = [...parameters.keys(), 'answer'].map((known) => `"${known} <value>"`);
       const why = `expected ${names.join(' or ')}`;
       return name === 'answer' || text === '' ? { ...malformed(why), name: '' } : malformed(why);
     }
     if (space < 0) return malformed(`expected "${name} <${parameter.key}>", found no value`);
-    if (parameter.isText) return { id, name, arguments: { [parameter.key]: raw }, raw };
+    if (parameter.isText) return { name, arguments: { [parameter.key]: raw }, raw };
     try {
-      return { id, name, arguments: { [parameter.key]: JSON.parse(raw) as Json }, raw };
+      return { name, arguments: { [parameter.key]: JSON.parse(raw) as Json }, raw };
     } catch (error) {
       return malformed(`expected "${name} <${parameter.key}>" with a JSON value (${messageOf(error)})`);
     }
@@ -58,26 +85,28 @@ function compactFormat(environment: Pick<Environment, 'name' | 'tools'>): Format
     prompt: (task) => task.prompt,
     action(action) {
       if ('final' in action) return `answer ${action.final}`;
-      const [only, ...more] = action.calls;
-      const entries = Object.entries(only?.arguments ?? {});
-      const [entry] = entries;
-      if (only === undefined || more.length > 0 || entry === undefined || entries.length > 1) {
+      const only = action.calls[0];
+      const keys = Object.keys(only?.arguments ?? {});
+      const argument = keys[0];
+      if (only === undefined || action.calls.length > 1 || argument === undefined || keys.length > 1) {
         throw invalidAction('one call with one argument (the compact format has no other)', action);
       }
       const key = parameters.get(only.tool)?.key;
-      if (key !== undefined && key !== entry[0]) throw invalidAction(`the argument ${key} of ${only.tool}`, action);
-      return `${only.tool} ${typeof entry[1] === 'string' ? entry[1] : JSON.stringify(entry[1])}`;
+      if (key !== undefined && key !== argument) throw invalidAction(`the argument ${key} of ${only.tool}`, action);
+      const value = only.arguments[argument];
+      return `${only.tool} ${typeof value === 'string' ? value : JSON.stringify(value)}`;
     },
-    parse(text, callIdFrom) {
+    read(text) {
       if (text.startsWith('answer ')) return { text, calls: [], final: text.slice('answer '.length) };
-      return { text, calls: [call(text, `call-${callIdFrom}`)] };
+      return { text, calls: [call(text)] };
     },
-    observation: (calls) => calls.map((record) => record.observation).join(''),
+    observation: (calls) =>
+      calls.length === 1 ? (calls[0] as CallRecord).observation : calls.map((record) => record.observation).join(''),
   };
 }
 
 /** `{"tool":"lookup","args":{"key":"x"}}`, `{"final":"4600"}`, or an array of several calls. The prompt begins with the tools' schemas. */
-function jsonFormat(tools: readonly Tool[]): Format {
+function json(tools: readonly Tool[]): Written {
   const order = new Map(tools.map((tool) => [tool.name, Object.keys(tool.parameters.shape)]));
 
   const preamble = [
@@ -101,21 +130,20 @@ function jsonFormat(tools: readonly Tool[]): Format {
       const calls = action.calls.map(write);
       return JSON.stringify(calls.length === 1 ? calls[0] : calls);
     },
-    parse(text, callIdFrom) {
-      const id = (i: number) => `call-${callIdFrom + i}`;
+    read(text) {
       let value: unknown;
       try {
         value = JSON.parse(text);
       } catch (error) {
-        return { text, calls: [unread(id(0), '', text, messageOf(error))] };
+        return { text, calls: [unread('', text, messageOf(error))] };
       }
       if (Array.isArray(value) && value.length > 0) {
-        return { text, calls: partsOf(text).map((part, i) => jsonCall((value as unknown[])[i], part.source, id(i))) };
+        return { text, calls: partsOf(text).map((part, i) => jsonCall((value as unknown[])[i], part.source)) };
       }
       if (isObject(value) && typeof value.final === 'string' && Object.keys(value).length === 1) {
         return { text, calls: [], final: value.final };
       }
-      return { text, calls: [jsonCall(value, text, id(0))] };
+      return { text, calls: [jsonCall(value, text)] };
     },
     observation(calls) {
       return calls
@@ -127,20 +155,20 @@ function jsonFormat(tools: readonly Tool[]): Format {
 
 const JSON_SHAPES = '{"tool": <name>, "args": {…}}, an array of such calls, or {"final": <text>} alone';
 
-function jsonCall(value: unknown, source: string, id: string): ToolCall {
-  if (!isObject(value)) return unread(id, '', source, 'found no object');
+function jsonCall(value: unknown, source: string): Unnumbered {
+  if (!isObject(value)) return unread('', source, 'found no object');
   const name = typeof value.tool === 'string' ? value.tool : '';
   const extra = Object.keys(value).find((key) => key !== 'tool' && key !== 'args');
-  if (extra !== undefined) return unread(id, name, source, `found the key ${JSON.stringify(extra.slice(0, 60))}`);
-  if (typeof value.tool !== 'string') return unread(id, '', source, 'found no "tool" that is a string');
-  if (!isObject(value.args)) return unread(id, name, source, 'found no "args" that is an object');
+  if (extra !== undefined) return unread(name, source, `found the key ${JSON.stringify(extra.slice(0, 60))}`);
+  if (typeof value.tool !== 'string') return unread('', source, 'found no "tool" that is a string');
+  if (!isObject(value.args)) return unread(name, source, 'found no "args" that is an object');
   // The last of equal keys, as JSON.parse has it.
   const raw = partsOf(source).findLast((part) => part.key === 'args')?.source ?? source;
-  return { id, name, arguments: value.args as JsonObject, raw };
+  return { name, arguments: value.args as JsonObject, raw };
 }
 
-function unread(id: string, name: string, raw: string, why: string): ToolCall {
-  return { id, name, arguments: null, raw, malformed: `expected ${JSON_SHAPES}; ${why}` };
+function unread(name: string, raw: string, why: string): Unnumbered {
+  return { name, arguments: null, raw, malformed: `expected ${JSON_SHAPES}; ${why}` };
 }
 
 function isObject(value: unknown): value is { readonly [key: string]: unknown } {

@@ -15,7 +15,7 @@ export interface Tool {
   readonly name: string;
   /** The only thing that a policy has to decide when the tool applies: written as a prompt. */
   readonly description: string;
-  /** A strict object schema. Parameters are rendered in its key order. */
+  /** A strict object schema. Parameters are rendered in its key order. Its refinements, defaults and transforms are pure: what arguments come to follows from the arguments alone, and is worked out once. */
   readonly parameters: z.ZodObject;
   readonly effect: ToolEffect;
   /** Bound on one execution: whole milliseconds, 1 to 2^31 − 1. Default 1000. */

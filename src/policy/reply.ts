@@ -26,7 +26,7 @@ export function replyInText(
   format: Format,
   tokenizer: Tokenizer,
 ): PolicyReply {
-  const ids = [...tokenizer.encode(text), tokenizer.end];
+  const ids = tokenizer.encodeAction(text);
   if (ids.length <= maxTokens)
     return { action: format.parse(text, nextCall(steps)), ids, logprobs: null, cutOff: false };
   const kept = ids.slice(0, maxTokens);
@@ -40,5 +40,7 @@ export function actionInWords(action: ScriptedAction, steps: readonly Step[], fo
 
 /** Number of the next call id of the episode, from 1. */
 function nextCall(steps: readonly Step[]): number {
-  return steps.reduce((sum, step) => sum + step.action.calls.length, 1);
+  let next = 1;
+  for (let i = 0; i < steps.length; i++) next += steps[i]?.action.calls.length ?? 0;
+  return next;
 }

@@ -1,5 +1,6 @@
 /** @module The tokenizer: words over bytes, greedy longest match. Lossless for every JavaScript string; it learns nothing and normalises nothing. */
 import { IsogymError, inputError } from '../records/errors.ts';
+import { KnownTexts } from './known-texts.ts';
 
 /** A node of the byte trie over all tokens. */
 export interface TrieNode {
@@ -11,9 +12,6 @@ export interface TrieNode {
 }
 
 const END = 256;
-/** Texts whose ids are kept, and how long they may be. */
-const KNOWN_TEXTS = 4096;
-const KNOWN_LENGTH = 64;
 const utf8 = new TextEncoder();
 const fromUtf8 = new TextDecoder('utf-8', { ignoreBOM: true });
 
@@ -31,8 +29,8 @@ export class Tokenizer {
   /** Every token that `encode` can give, by its bytes. Read it, never write it. */
   readonly trie: TrieNode;
   readonly #bytes: readonly Uint8Array[];
-  /** Short texts come again and again: prompts, actions, observations. */
-  readonly #known = new Map<string, readonly number[]>();
+  readonly #known = new KnownTexts((text) => this.#encoded(text));
+  readonly #actions = new KnownTexts((text) => [...this.encode(text), END]);
 
   /** @throws INVALID_WORDS where a word is empty or given twice. */
   constructor(words: readonly string[]) {
@@ -55,16 +53,15 @@ export class Tokenizer {
 
   /** The ids of `text`; never contains `end`. */
   encode(text: string): readonly number[] {
-    const known = this.#known.get(text);
-    if (known !== undefined) return known;
-    const ids = this.#encoded(text);
-    if (text.length > KNOWN_LENGTH) return ids;
-    if (this.#known.size === KNOWN_TEXTS) this.#known.clear();
-    this.#known.set(text, ids);
-    return ids;
+    return this.#known.of(text);
   }
 
-  #encoded(text: string): readonly number[] {
+  /** The ids of an action: those of its text, and `end`. */
+  encodeAction(text: string): readonly number[] {
+    return this.#actions.of(text);
+  }
+
+  #encoded(text: string): number[] {
     const bytes = toBytes(text);
     const ids: number[] = [];
     for (let at = 0; at < bytes.length; ) {

@@ -194,3 +194,24 @@ describe('case 18: what the policy wrote is kept to the letter', () => {
     );
   });
 });
+
+describe('a text that is read again', () => {
+  it('comes to the same, its calls numbered anew, its arguments one object that nobody can change', () => {
+    for (const [format, text] of [
+      [compact, 'wait [1,{"a":2}]'],
+      [json, '[{"tool":"pair","args":{"b":[1]}},{"tool":"wait","args":{}}]'],
+      [json, '{"tool":"lookup","args":{"key":"x"}} no'],
+      [compact, 'answer 1'],
+    ] as const) {
+      const [first, second] = [format.parse(text, 1), format.parse(text, 5)];
+      const anew = (call: { readonly id: string }) => ({ ...call, id: `call-${Number(call.id.slice(5)) + 4}` });
+      expect(second).toEqual({ ...first, calls: first.calls.map(anew) });
+      expect(Object.keys(second)).toEqual(Object.keys(first));
+      for (const [i, call] of first.calls.entries()) {
+        expect(call.arguments).toBe(second.calls[i]!.arguments);
+        if (call.arguments !== null) expect(Object.values(call.arguments).every(Object.isFrozen)).toBe(true);
+        expect(Object.isFrozen(call.arguments)).toBe(true);
+      }
+    }
+  });
+});

@@ -251,3 +251,40 @@ describe('timeouts and long results', () => {
     }
   });
 });
+
+describe('arguments that nobody can change', () => {
+  it('are checked once, those of another tool and those that can be changed each time', () => {
+    let checks = 0;
+    const strict = (name: string, max: number) =>
+      defineTool({
+        name,
+        description: '',
+        parameters: z.object({
+          key: z.string().refine((key) => {
+            checks++;
+            return key.length <= max;
+          }),
+          more: z.int().default(max),
+        }),
+        effect: 'read',
+      });
+    const told: string[] = [];
+    const registry = new ToolRegistry([strict('long', 9), strict('short', 2)], (tool, argsJson) => {
+      told.push(`${tool} ${argsJson}`);
+      return { status: 'ok', text: '' };
+    });
+    const args = Object.freeze({ key: 'abc' });
+    registry.call(issued('long', args));
+    registry.call(issued('long', args));
+    expect(checks).toBe(1);
+    expect(registry.call(issued('short', args)).error).toBe('invalid-arguments');
+    registry.call(issued('long', args));
+    expect(checks).toBe(2);
+    expect(told).toEqual(Array(3).fill('long {"key":"abc","more":9}'));
+    const open = { key: 'a' };
+    registry.call(issued('long', open));
+    open.key = 'b';
+    registry.call(issued('long', open));
+    expect(told.slice(3)).toEqual(['long {"key":"a","more":9}', 'long {"key":"b","more":9}']);
+  });
+});

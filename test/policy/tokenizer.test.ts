@@ -24,6 +24,7 @@ test('decode(encode(text)) is text, for any words and any string, lone surrogate
       const tokenizer = new Tokenizer(list);
       const mixed = picks.reduce((sum, pick) => sum + (list[pick % Math.max(1, list.length)] ?? ''), text);
       const ids = tokenizer.encode(mixed);
+      expect(tokenizer.encodeAction(mixed)).toEqual([...ids, tokenizer.end]);
       expect(tokenizer.decode(ids)).toBe(mixed);
       expect(ids).not.toContain(tokenizer.end);
     }),
