@@ -283,13 +283,13 @@ export class RolloutPool implements RolloutEngine {
 
 type Served = Exclude<WorkerAnswer, { readonly failed: HostError }>;
 
-/** Defaults: 512 MiB and four heaps of resident memory, 250 ms of grace, 10 s without a sign of progress, 5000 episodes. */
+/** Defaults: 512 MiB and four heaps of resident memory, 250 ms of grace, 10 s without a sign of progress, 100 000 episodes: a start costs what some ten thousand episodes do. */
 function hostSetup(environment: Environment, options: HostOptions, workers: number): HostSetup {
   const {
     residentMiB = 512 + 4 * (environment.memoryMiB + (environment.code?.memoryMiB ?? 0)),
     graceMs = 250,
     outsideMs = 10_000,
-    recycleAfter = 5000,
+    recycleAfter = 100_000,
     frameBytes,
   } = options;
   const closed = new Int32Array(new SharedArrayBuffer(4));
