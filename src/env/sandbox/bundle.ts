@@ -1,5 +1,5 @@
 /** @module Bundling: one module and what it imports become one text for an isolate. */
-import { dirname } from 'node:path';
+import { basename, dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type BuildFailure, build, type Message } from 'esbuild';
 import { IsogymError } from '../../records/errors.ts';
@@ -7,19 +7,23 @@ import { resolveModule } from './resolve-module.ts';
 
 /**
  * An expression, whose value is a function that runs the module's own code and gives its default export: `guarded` makes a
- * script of it, and calls it behind the guard's door. The same sources give the same text, wherever they lie.
+ * script of it, and calls it behind the guard's door. The same sources give the same text, wherever they lie. Its parentheses
+ * make V8 compile it with the script, see `guard.ts`.
  * @throws MODULE_NOT_FOUND | BUNDLE_FAILED with file, line and column of each error
  */
 export async function bundle(module: URL): Promise<string> {
   const file = fileURLToPath(resolveModule(module));
   try {
     const result = await build({
-      entryPoints: [file],
+      // Assigned, not exported: esbuild would make an object with getters of what is exported, in every fresh context.
+      stdin: {
+        contents: `import * as module from ${JSON.stringify(`./${basename(file)}`)};exported=module.default`,
+        resolveDir: dirname(file),
+      },
       absWorkingDir: dirname(file),
       bundle: true,
       write: false,
       format: 'iife',
-      globalName: 'exported',
       platform: 'neutral',
       mainFields: ['module', 'main'],
       target: 'es2024',
@@ -29,8 +33,8 @@ export async function bundle(module: URL): Promise<string> {
       minifyWhitespace: true,
       legalComments: 'none',
       tsconfigRaw: {},
-      banner: { js: '()=>{"use strict";' },
-      footer: { js: 'return exported.default}' },
+      banner: { js: '(function(){"use strict";let exported;' },
+      footer: { js: 'return exported})' },
       logLevel: 'silent',
     });
     return result.outputFiles[0]?.text ?? '';

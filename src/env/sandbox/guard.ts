@@ -48,6 +48,9 @@ const lines = (names: readonly string[], line: (name: string) => string) =>
  * reference and releases: a function that isolated-vm turned into one of the host's would keep the context alive.
  * @param program an expression whose value makes the module's default export, what `bundle` gives; none for code of a policy alone.
  * It stands outside the guard, sees nothing of it, and is called behind the door.
+ *
+ * V8 compiles `(function` with the script and other functions when they are first called: in parentheses stand those that every
+ * context needs, so that they come with the code that isolates of one pool share, see `RealmPool`.
  */
 export function guarded(program = ''): string {
   return `${GUARD}(${program})`;
@@ -66,7 +69,9 @@ const GUARD = String.raw`'use strict';
   const { slice } = stringPrototype;
   const { test } = RegExp.prototype;
   const objectKeys = Object.keys;
-  const lock = (target, key, value) => defineProperty(target, key, { value, writable: false, enumerable: false, configurable: false });
+  const lock = (function (target, key, value) {
+    return defineProperty(target, key, { value, writable: false, enumerable: false, configurable: false });
+  });
   const head = (text, length) => (text.length > length ? apply(slice, text, [0, length]) : text);
 
   // What escapes the heap limit or the timeout, or lets in the host's locale, memory pressure and clock.
@@ -81,12 +86,12 @@ ${lines(GLOBALS, (name) => `delete global.${name};`)}
 
   // In place of a native constructor, which nothing leads to any more. Assigned where that is all there is to it: a lock costs
   // microseconds, and what foreign code writes over one of its own it has for itself.
-  const replace = (Native, Replacement) => {
+  const replace = (function (Native, Replacement) {
     Replacement.prototype = Native.prototype;
     Native.prototype.constructor = Replacement;
     lock(global, Native.name, Replacement);
     freeze(Replacement);
-  };
+  });
   // A resizable buffer lives outside the heap limit from its birth: the second argument is dropped.
   const NativeBuffer = ArrayBuffer;
   const Buffer = function ArrayBuffer(length) {
@@ -129,10 +134,10 @@ ${lines(GLOBALS, (name) => `delete global.${name};`)}
   const { charCodeAt } = stringPrototype;
   // The generator is made when it is first asked: most episodes never ask.
   let unused;
-  const begin = (seed) => {
+  const begin = (function (seed) {
     unused = seed;
     now = ${CLOCK_START_MS};
-  };
+  });
   const settle = () => {
     if (unused === undefined) return;
     const seed = unused;
@@ -220,17 +225,17 @@ ${lines(TEXTS, (text) => `datePrototype.to${text} = toUTCString;`)}
 
   let main;
   let loaded = false;
-  const load = () => {
+  const load = (function () {
     if (loaded) return;
     begin('');
     main = factory();
     if (typeof main !== 'function') throw new TypeError('Expected a function as the default export, found ' + kindOf(main) + '.');
     loaded = true;
-  };
+  });
 
   let tools;
   let opened;
-  const open = (publicJson, seed) => {
+  const open = (function (publicJson, seed) {
     load();
     begin(seed);
     const world = main({ public: parse(publicJson), random, runCode });
@@ -240,7 +245,7 @@ ${lines(TEXTS, (text) => `datePrototype.to${text} = toUTCString;`)}
     }
     opened = world;
     return 'k';
-  };
+  });
 
   // Empty where the world declares none: then its state is known by its history alone.
   const snapshot = () => {
@@ -266,7 +271,7 @@ ${lines(TEXTS, (text) => `datePrototype.to${text} = toUTCString;`)}
     return 'k';
   };
 
-  const call = (name, argumentsJson) => {
+  const call = (function (name, argumentsJson) {
     now += 1000;
     const tool = hasOwn(tools, name) ? tools[name] : undefined;
     if (typeof tool !== 'function') return 'eThe world has no tool "' + head(name, 100) + '".';
@@ -274,7 +279,7 @@ ${lines(TEXTS, (text) => `datePrototype.to${text} = toUTCString;`)}
     if (typeof text !== 'string') return 'eThe tool must return a string, it returned ' + kindOf(text) + '.';
     if (text.length > ${MAX_TEXT}) return 'oThe tool returned ' + text.length + ' characters; at most ${MAX_TEXT} may leave the isolate.';
     return 'k' + text;
-  };
+  });
 
   const runCode = (source, inputs) => {
     if (hostRunCode === undefined) throw new TypeError('This program runs no code of a policy: its declaration has no "code".');
@@ -349,7 +354,7 @@ ${lines(TEXTS, (text) => `datePrototype.to${text} = toUTCString;`)}
     return 'k[' + out + ']';
   };
 
-  const run = (operation, a, b, limit) => {
+  const run = (function (operation, a, b, limit) {
     try {
       switch (operation) {
         case 'call':
@@ -369,6 +374,6 @@ ${lines(TEXTS, (text) => `datePrototype.to${text} = toUTCString;`)}
     } catch (error) {
       return describe(error);
     }
-  };
+  });
   return run;
 })`;

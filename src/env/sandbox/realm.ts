@@ -171,6 +171,7 @@ export class RealmPool {
   readonly #runsCode: boolean;
   readonly #tidy: boolean;
   readonly #cells = new Set<Cell>();
+  #compiled: ivm.ExternalCopy<ArrayBuffer> | undefined;
   #idle: Realm[] = [];
 
   /**
@@ -252,15 +253,20 @@ export class RealmPool {
   #cellWithRoom(): Cell {
     for (const cell of this.#cells) if (!cell.retired && cell.realms < this.#capacity) return cell;
     const isolate = new (isolatedVm().Isolate)({ memoryLimit: this.#memoryMiB });
-    const cell: Cell = {
-      isolate,
-      script: isolate.compileScriptSync(this.#script, { filename: 'isogym' }),
-      switchboard: undefined,
-      realms: 0,
-      retired: false,
-    };
+    const cell: Cell = { isolate, script: this.#compile(isolate), switchboard: undefined, realms: 0, retired: false };
     this.#cells.add(cell);
     return cell;
+  }
+
+  /** Parsed once: later isolates take over what the first compiled. It never leaves this object, and no foreign code has run by then. */
+  #compile(isolate: ivm.Isolate): ivm.Script {
+    const cachedData = this.#compiled;
+    const script: ivm.Script & ivm.CachedDataResult = isolate.compileScriptSync(this.#script, {
+      filename: 'isogym',
+      ...(cachedData === undefined ? { produceCachedData: true } : { cachedData }),
+    });
+    this.#compiled ??= script.cachedData;
+    return script;
   }
 
   #drop(realm: Realm): void {

@@ -1,9 +1,12 @@
 import fc from 'fast-check';
+import type ivm from 'isolated-vm';
 import { afterEach, describe, expect, it } from 'vitest';
 import { CLOCK_START_MS, guarded, MAX_MESSAGE, MAX_TEXT } from '../../../src/env/sandbox/guard.ts';
 import { isolatedVm } from '../../../src/env/sandbox/isolated-vm.ts';
 import { generator } from '../../../src/records/random.ts';
 import { hostOf, LEVELS, outcomeOf, world } from './programs.ts';
+
+type CachedScript = ivm.Script & ivm.CachedDataResult & { readonly cachedDataRejected?: boolean };
 
 const ok = (text: string) => ({ status: 'ok', text });
 const error = (message: string | RegExp, transient = false) => ({
@@ -154,6 +157,22 @@ describe('what the guard takes away', () => {
     expect(isolate.isDisposed).toBe(false);
     isolate.dispose();
   });
+});
+
+it('what one isolate compiled the next takes over, and runs', () => {
+  const text = guarded(world({ echo: '({ text }) => text' }));
+  const doorOf = (options: object) => {
+    const isolate = new (isolatedVm().Isolate)({ memoryLimit: 8 });
+    const script = isolate.compileScriptSync(text, options) as CachedScript;
+    return { isolate, script, door: script.runSync(isolate.createContextSync(), { reference: true }) };
+  };
+  const first = doorOf({ produceCachedData: true });
+  first.isolate.dispose();
+  const { isolate, script, door } = doorOf({ cachedData: first.script.cachedData });
+  expect(script.cachedDataRejected).toBe(false);
+  expect(door.applySync(undefined, ['open', 'null', 'seed', 0])).toBe('k');
+  expect(door.applySync(undefined, ['call', 'echo', '{"text":"x"}', 0])).toBe('kx');
+  isolate.dispose();
 });
 
 describe('what foreign code throws or returns is read inside the timeout', () => {
