@@ -22,18 +22,25 @@ export interface Format {
    * @param callIdFrom number of the first call id, `call-<n>`.
    */
   parse(text: string, callIdFrom: number): Action;
+  /** What `parse` comes to, without making it: how many calls, and the final answer. */
+  outline(text: string): { readonly calls: number; readonly final?: string | undefined };
   /** What the policy reads after its calls, which came to `calls`, in call order. */
   observation(calls: readonly CallRecord[]): string;
 }
 
 /** @throws INVALID_FORMAT where the environment's tools do not suit its format. */
 export function formatOf(environment: Pick<Environment, 'name' | 'tools' | 'format'>): Format {
-  const { read, ...writing } = environment.format === 'compact' ? compact(environment) : json(environment.tools);
+  const { read, outline, ...writing } =
+    environment.format === 'compact' ? compact(environment) : json(environment.tools);
   const known = new KnownTexts(read, (reading) => {
     for (const call of reading.calls) frozen(call.arguments);
     return reading;
   });
-  return { ...writing, parse: (text, callIdFrom) => numbered(known.of(text), callIdFrom) };
+  return {
+    ...writing,
+    parse: (text, callIdFrom) => numbered(known.of(text), callIdFrom),
+    outline: outline ?? ((text) => outlineOf(known.of(text))),
+  };
 }
 
 type Unnumbered = Omit<ToolCall, 'id'>;
@@ -43,7 +50,11 @@ interface Reading extends Omit<Action, 'calls'> {
   readonly calls: readonly Unnumbered[];
 }
 
-type Written = Omit<Format, 'parse'> & { read(text: string): Reading };
+type Written = Omit<Format, 'parse' | 'outline'> & { read(text: string): Reading } & Partial<Pick<Format, 'outline'>>;
+
+function outlineOf({ calls, final }: Reading): ReturnType<Format['outline']> {
+  return { calls: calls.length, final };
+}
 
 function numbered({ text, calls, final }: Reading, from: number): Action {
   if (final !== undefined) return { text, calls: [], final };
@@ -100,10 +111,14 @@ function compact(environment: Pick<Environment, 'name' | 'tools'>): Written {
       if (text.startsWith('answer ')) return { text, calls: [], final: text.slice('answer '.length) };
       return { text, calls: [call(text)] };
     },
+    // Quicker than to ask what is known of the text.
+    outline: (text) => (text.startsWith('answer ') ? { calls: 0, final: text.slice('answer '.length) } : ONE_CALL),
     observation: (calls) =>
       calls.length === 1 ? (calls[0] as CallRecord).observation : calls.map((record) => record.observation).join(''),
   };
 }
+
+const ONE_CALL = { calls: 1, final: undefined } as const;
 
 /** `{"tool":"lookup","args":{"key":"x"}}`, `{"final":"4600"}`, or an array of several calls. The prompt begins with the tools' schemas. */
 function json(tools: readonly Tool[]): Written {

@@ -3,7 +3,7 @@
 import { stepsToGoOnAfter } from '../policy/recorded.ts';
 import type { TokenPolicy } from '../policy/token-policy.ts';
 import { inputError } from '../records/errors.ts';
-import { frozen, jsonText } from '../records/json.ts';
+import { frozen, type Json, jsonText } from '../records/json.ts';
 import type { PublicTask } from '../records/task.ts';
 import { type Episode, episodeOf } from '../records/trajectory.ts';
 import type { Isolation, ResetLevel } from './environment.ts';
@@ -71,18 +71,37 @@ function checkFork({ parent, step }: Fork, taskId: string): void {
   );
 }
 
-/** The requests as JSON, each task's public part written once however many rollouts it has. */
+/** The requests as JSON: lists without the names of their places, each task's public part written once however many rollouts it has. */
 export function writeRequests(requests: readonly RolloutRequest[]): string {
-  const written = requests.map(({ task, ...rest }) => {
-    const { public: open, ...known } = task;
-    return `${JSON.stringify({ ...rest, task: known }).slice(0, -2)},"public":${jsonText(frozen(open))}}}`;
+  const written = requests.map(({ id, group, task, iteration, rollout, seed, fork, fresh }) => {
+    const own = [id, group, task.id, task.prompt, iteration, rollout, seed, fork, fresh];
+    return `${JSON.stringify(own).slice(0, -1)},${jsonText(frozen(task.public))}]`;
   });
   return `[${written.join(',')}]`;
 }
 
 export function readRequests(text: string): readonly RolloutRequest[] {
-  return JSON.parse(text) as readonly RolloutRequest[];
+  return (JSON.parse(text) as readonly Written[]).map((written) => {
+    const [id, group, taskId, prompt, iteration, rollout, seed, fork, fresh, open] = written;
+    const task = { id: taskId, prompt, public: open };
+    const request = { id, group, task, iteration, rollout, seed };
+    return { ...request, ...(fork !== null && { fork }), ...(fresh !== null && { fresh }) };
+  });
 }
+
+/** Absent members are null. */
+type Written = readonly [
+  id: string,
+  group: string,
+  taskId: string,
+  prompt: string,
+  iteration: number,
+  rollout: number,
+  seed: string,
+  fork: Fork | null,
+  fresh: boolean | null,
+  open: Json,
+];
 
 /**
  * - `scripted`: one of the environment's scripts.

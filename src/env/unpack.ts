@@ -2,7 +2,7 @@
  * @module Reads episodes out of the layout of `packed.ts`, in their owner's thread, as if an attacker had written them. All of it is
  * checked as it comes; what an episode holds is made when it is first read, by `packed-steps.ts`.
  */
-import { type Episode, type SandboxFailure, TRAJECTORY_FORMAT } from '../records/trajectory.ts';
+import { type Episode, TRAJECTORY_FORMAT } from '../records/trajectory.ts';
 import { unread } from '../records/unread.ts';
 import type { Format } from './format.ts';
 import { checkEnd } from './issued.ts';
@@ -39,7 +39,8 @@ export function unpackEpisodes(
 const DIGITS = new Uint8Array(256);
 for (const digit of '0123456789abcdef') DIGITS[digit.charCodeAt(0)] = 1;
 
-const NOTHING = { calls: [], final: undefined } as const;
+/** An action that was cut off is text alone. */
+const NOTHING = { calls: 0, final: undefined } as const;
 
 class Reader {
   readonly #known: Known;
@@ -88,13 +89,12 @@ class Reader {
       const cutOff = this.#next(0, 1, 'cut off') === 1;
       if (cutOff && left > 1) throw untrusted('nothing after an action that was cut off');
       const text = this.#take(this.#next(0, this.#left, 'a text'));
-      const action = cutOff ? NOTHING : format.parse(text, 1);
-      final = action.final;
+      const { calls, final: answer } = cutOff ? NOTHING : format.outline(text);
+      final = answer;
       if (final !== undefined && left > 1) throw untrusted('nothing after the final answer');
       const start = this.#next(covered, length, 'start');
       covered = this.#next(start, length, 'end');
       if (trainable) this.#sampled(covered - start);
-      const calls = action.calls.length;
       if (this.#next(0, calls, 'calls') !== calls) throw untrusted('one record for each call');
       for (let i = 0; i < calls; i++) this.#record();
       this.#link();
@@ -102,17 +102,23 @@ class Reader {
     if ((stop === 'final') !== (final !== undefined)) throw untrusted('a final answer where it stopped with one');
     const from = this.#character;
     this.#link();
-    return unread(
-      {
-        format: TRAJECTORY_FORMAT,
-        ...{ id, group, taskId: task.id, iteration, rollout, seed, policy: name, prompt: task.prompt, stop },
-        ...(stopDetail === undefined ? {} : { stopDetail }),
-        ...(kind === ABSENT ? {} : { failure: FAILURES[kind] as SandboxFailure }),
-        final: final ?? null,
-        hash: this.#text.slice(from, this.#character),
-      },
-      new PackedSteps(this.#chunk, at, count),
-    );
+    const rest = {
+      format: TRAJECTORY_FORMAT,
+      id,
+      group,
+      taskId: task.id,
+      iteration,
+      rollout,
+      seed,
+      policy: name,
+      prompt: task.prompt,
+      stop,
+      stopDetail,
+      failure: FAILURES[kind],
+      final: final ?? null,
+      hash: this.#text.slice(from, this.#character),
+    } as const;
+    return unread(rest, new PackedSteps(this.#chunk, at, count));
   }
 
   end(): void {

@@ -13,8 +13,10 @@ export interface Contents {
   read(): Pick<Episode, 'steps' | 'segments'>;
 }
 
-/** All else of it. */
-export type Rest = Omit<Episode, 'steps' | 'segments'>;
+type Perhaps = 'forkedFrom' | 'stopDetail' | 'failure';
+
+/** All else of it; what is undefined is left out. */
+export type Rest = Omit<Episode, 'steps' | 'segments' | Perhaps> & { readonly [K in Perhaps]?: Episode[K] | undefined };
 export type Judgement = Omit<Trajectory, keyof Episode | 'learntIn'>;
 
 /** The record of an episode. */
@@ -36,8 +38,8 @@ export function judged(episode: Episode, judgement: Judgement): Trajectory {
 
 let contentsOf: (record: object) => Contents | undefined;
 
-class Unread implements Rest {
-  declare readonly format: Rest['format'];
+class Unread implements Episode {
+  declare readonly format: Episode['format'];
   declare readonly id: string;
   declare readonly group: string;
   declare readonly taskId: string;
@@ -46,12 +48,12 @@ class Unread implements Rest {
   declare readonly seed: string;
   declare readonly policy: string;
   declare readonly prompt: string;
-  declare readonly forkedFrom?: NonNullable<Rest['forkedFrom']>;
+  declare readonly forkedFrom?: NonNullable<Episode['forkedFrom']>;
   declare readonly steps: Episode['steps'];
   declare readonly segments: Episode['segments'];
-  declare readonly stop: Rest['stop'];
+  declare readonly stop: Episode['stop'];
   declare readonly stopDetail?: string;
-  declare readonly failure?: NonNullable<Rest['failure']>;
+  declare readonly failure?: NonNullable<Episode['failure']>;
   declare readonly final: string | null;
   declare readonly hash: string;
   readonly #contents: Contents;

@@ -81,7 +81,9 @@ async function judgeThese(
   episodes: readonly Episode[],
   tasks: ReadonlyMap<string, Task>,
 ): Promise<readonly Trajectory[]> {
-  const inputs = episodes.map((episode) => verifierInput(episode, tasks.get(episode.taskId) as Task));
+  const inputs = episodes.map((episode) =>
+    verifierInput(episode, tasks.get(episode.taskId) as Task, rig.verifier.reads),
+  );
   const [first] = inputs;
   if (first === undefined) return [];
   const scores = await rig.verifiers.score([...inputs, canaryInput(first, rig.verifier)]);
@@ -94,17 +96,17 @@ function tasksById(tasks: readonly Task[]): ReadonlyMap<string, Task> {
   return new Map(tasks.map((task) => [task.id, task]));
 }
 
-/** What a verifier is shown of an episode. */
-export function verifierInput(episode: Episode, task: Task): VerifierInput {
+/**
+ * What a verifier is shown of an episode.
+ * @param reads of the verifier: without `steps` among them there are none, and an episode whose steps are not made yet keeps them so
+ */
+export function verifierInput(episode: Episode, task: Task, reads?: Verifier['reads']): VerifierInput {
   return {
     taskId: task.id,
     prompt: task.prompt,
     public: task.public,
     held: task.held,
-    // Read where the verifier reads them.
-    get steps() {
-      return episode.steps;
-    },
+    steps: reads?.includes('steps') === false ? [] : episode.steps,
     stop: episode.stop,
     final: episode.final,
   };

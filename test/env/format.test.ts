@@ -28,6 +28,24 @@ const record = (callId: string, observation: string) => ({
 const anyString = fc.string({ unit: fc.integer({ min: 0, max: 0xffff }).map((unit) => String.fromCharCode(unit)) });
 const FIELD = ['你好', '😀', 'a\u2028b', 'nul\0', '\ud800 alone', '\udc00', '"quoted" \\ and\nlines'];
 
+it('an outline is what the text reads as', () => {
+  const call = fc.oneof(fc.record({ tool: anyString, args: fc.dictionary(anyString, fc.jsonValue()) }), fc.jsonValue());
+  const texts = fc.oneof(
+    anyString,
+    anyString.map((text) => `answer ${text}`),
+    fc.oneof(fc.record({ final: anyString }), fc.array(call), call).map((value) => JSON.stringify(value)),
+  );
+  fc.assert(
+    fc.property(texts, (text) => {
+      for (const format of [compact, json]) {
+        const { calls, final } = format.parse(text, 1);
+        expect(format.outline(text)).toEqual({ calls: calls.length, final });
+      }
+    }),
+    { numRuns: 500, seed: 1 },
+  );
+});
+
 describe('compact', () => {
   it('writes a call as name and value, an answer as answer and value, and reads them back', () => {
     const call = { calls: [{ tool: 'lookup', arguments: { key: 'Oslo' } }] };

@@ -7,6 +7,7 @@ import { packs } from '../../src/env/packed.ts';
 import { EpisodePacker } from '../../src/env/packer.ts';
 import { RolloutRunner } from '../../src/env/rollout-runner.ts';
 import { type InsideSpec, type RolloutRequest, readRequests, writeRequests } from '../../src/env/rollouts.ts';
+import { failedEpisode } from '../../src/env/transcript.ts';
 import { type Known, unpackEpisodes } from '../../src/env/unpack.ts';
 import { readEpisode } from '../../src/env/untrusted.ts';
 import { generator } from '../../src/records/random.ts';
@@ -62,7 +63,15 @@ it('requests come out as they went in, and what is held does not', () => {
   const task = { id: 't', prompt: '"\ud800', public: { a: [1, '\u2028'] } };
   const requests = [requestOf(task), requestOf(task, 1)];
   expect(readRequests(writeRequests(requests))).toEqual(requests);
-  expect(JSON.parse(writeRequests([requestOf({ ...task, public: 3 })]))[0].task.public).toBe(3);
+  const held = requestOf({ ...task, public: 3, held: 'the answer' } as never);
+  expect(writeRequests([held])).not.toContain('the answer');
+  expect(readRequests(writeRequests([held]))[0]?.task).toEqual({ ...task, public: 3 });
+  const whole = {
+    ...requestOf(task),
+    fresh: true,
+    fork: { parent: failedEpisode(requestOf(task), 'p', 'cancelled', ''), step: 0 },
+  };
+  expect(readRequests(writeRequests([whole]))).toEqual([whole]);
 });
 
 describe('what a host could have changed', () => {

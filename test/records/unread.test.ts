@@ -48,11 +48,11 @@ it('judging an episode by its answer makes nothing of it', () => {
   expect(stepCount(late)).toBe(plain.steps.length);
   expect(mayBeUsable(late)).toBe(true);
   const trajectory = judge(late, judgement.verdict, 0.05);
-  const input = verifierInput(late, task);
-  expect([trajectory.rewards.length, input.final]).toEqual([plain.steps.length, plain.final]);
+  const input = verifierInput(late, task, ['held', 'final']);
+  const canary = canaryInput(input, { canary: 'no' });
+  expect([trajectory.rewards.length, input.final, canary.final]).toEqual([plain.steps.length, plain.final, 'no']);
   expect(made).toBe(0);
-  expect(input.steps).toBe(plain.steps);
-  expect(canaryInput(input, { canary: 'no' }).steps).toHaveLength(plain.steps.length);
+  for (const reads of [undefined, ['steps'] as const]) expect(verifierInput(late, task, reads).steps).toBe(plain.steps);
   expect(trajectory).toEqual(judge(plain, judgement.verdict, 0.05));
 });
 
