@@ -7,8 +7,9 @@ import { hash } from 'node:crypto';
 import { stopRule } from '../records/stop-reason.ts';
 import type { Episode } from '../records/trajectory.ts';
 import type { Environment, ResetLevel } from './environment.ts';
+import { packs } from './packed.ts';
 import { type Difference, firstDifference } from './replay.ts';
-import type { Ended, InsideSpec, PolicySpec, RolloutRequest } from './rollouts.ts';
+import type { Ended, PolicySpec, RolloutRequest } from './rollouts.ts';
 
 /** The share of episodes that are run twice. */
 const SHARE = 0.01;
@@ -71,7 +72,7 @@ export class EarnedReset {
     }
     for (const script of specs) {
       const episodes = await execute(requests, { kind: 'scripted', script });
-      const found = await this.#compare(episodes, byId(requests), execute);
+      const found = await this.#compare(episodes, byId(requests), { kind: 'scripted', script }, execute);
       if (found !== undefined) return this.#lost(found);
     }
   }
@@ -91,7 +92,7 @@ export class EarnedReset {
       ended(some);
       const sampled = some.filter(({ id }) => sample.has(id));
       if (sampled.length === 0 || signal?.aborted) return;
-      const comparison = this.#compare(sampled, sample, execute);
+      const comparison = this.#compare(sampled, sample, policy, execute);
       // Awaited below, unless the run itself fails first.
       comparison.catch(() => {});
       for (const { id } of sampled) comparisons.set(id, comparison);
@@ -115,13 +116,25 @@ export class EarnedReset {
   async #compare(
     all: readonly Episode[],
     requests: ReadonlyMap<string, RolloutRequest>,
+    policy: PolicySpec,
     execute: Execute,
   ): Promise<string | undefined> {
-    const episodes = all.filter(isRepeatable);
+    const of = (episodes: readonly Episode[]) => fresh(episodes.map(({ id }) => requests.get(id) as RolloutRequest));
+    let episodes = all.filter(isRepeatable);
+    if (
+      policy.kind !== 'tokens' &&
+      packs(
+        policy,
+        all.flatMap(({ id }) => requests.get(id) ?? []),
+      )
+    ) {
+      // Such a policy does the same again, and costs less than what its record says; where it comes to something else, that decides.
+      const again = await execute(of(episodes), policy);
+      episodes = episodes.filter(({ hash }, i) => hash !== again[i]?.hash);
+    }
     const [first] = episodes;
     if (first === undefined) return undefined;
-    const again: InsideSpec = { kind: 'recorded', name: first.policy, episodes };
-    const found = await execute(fresh(episodes.map(({ id }) => requests.get(id) as RolloutRequest)), again);
+    const found = await execute(of(episodes), { kind: 'recorded', name: first.policy, episodes });
     for (const [i, episode] of episodes.entries()) {
       const now = found[i] as Episode;
       const difference = isRepeatable(now) ? firstDifference(episode, now) : undefined;
