@@ -31,8 +31,11 @@ export type SteppedHost = Pick<WorldHost, 'take' | 'opening' | 'runAll' | 'failu
 
 type Alone = (request: RolloutRequest, policy: Policy, signal: StopSignal | undefined) => Promise<Episode>;
 
-/** As many contexts as share an isolate of the default size, twice. */
-const LIVE = 32;
+/** As many contexts as share an isolate of the default size; more in one entry would save little. */
+const LIVE = 16;
+
+/** At most one in so many of a run's episodes lives at once, so that worlds are used again in a small run too, and what one keeps shows. */
+const USES = 4;
 
 /** Steps of all that live, between two looks at the event loop: an interrupt is an event. */
 const TURN = 4;
@@ -63,8 +66,9 @@ export class SteppedEpisodes {
     let slots: Slot[] = [];
     let next = 0;
     let given = 0;
+    const live = Math.min(LIVE, Math.ceil(requests.length / USES));
     for (let tick = 1; ; tick++) {
-      for (; slots.length < LIVE && next < requests.length; next++) {
+      for (; slots.length < live && next < requests.length; next++) {
         const begun = this.#begin(requests[next] as RolloutRequest, next, policy, signal);
         if ('realm' in begun) slots.push(begun);
         else ended.set(next, begun);

@@ -6,6 +6,7 @@ import { requestOf } from '../fixtures/rollouts.ts';
 import { hostOf, world } from './sandbox/programs.ts';
 
 const CROWD = new URL('../fixtures/crowd/index.ts', import.meta.url).href;
+const LEAKY = new URL('../fixtures/leaky/index.ts', import.meta.url).href;
 const play: InsideSpec = { kind: 'scripted', script: 'play' };
 
 const PEACEFUL = [
@@ -83,8 +84,21 @@ it('ends those that live when the run is cancelled, and begins no other', async 
   const stops = (await runner.act(requestsOf(Array.from({ length: 50 }, () => ['count', 'count'])), play, signal)).map(
     ({ stop, stopDetail }) => `${stop} ${stopDetail}`,
   );
-  expect(stops.slice(0, 32)).toContain('cancelled undefined');
-  expect(stops.slice(32)).toEqual(Array.from({ length: 18 }, () => 'cancelled it had not begun'));
+  expect(stops).toContain('final undefined');
+  expect(stops).toContain('cancelled undefined');
+  expect(stops.at(-1)).toBe('cancelled it had not begun');
+});
+
+it('uses worlds again in a small run too, so that what one keeps is found where the reset level is tried', async () => {
+  const leaky = await RolloutRunner.create({ environment: LEAKY, options: {} });
+  const requests = Array.from({ length: 8 }, (_, i) =>
+    requestOf({ id: `leaky-${i}`, prompt: 'Go.', public: { openly: true } }, i),
+  );
+  const episodes = await leaky.act(requests, { kind: 'scripted', script: 'oracle' });
+  await leaky.close();
+  expect(episodes.map(({ steps }) => steps[0]?.calls[0]?.observation).sort()).toEqual(
+    [1, 2, 3, 4].flatMap((times) => [`leak ${times}`, `leak ${times}`]),
+  );
 });
 
 it('one entry serves all worlds of an isolate', async () => {
