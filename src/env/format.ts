@@ -102,9 +102,13 @@ function compact(environment: Pick<Environment, 'name' | 'tools'>): Written {
       if (only === undefined || action.calls.length > 1 || argument === undefined || keys.length > 1) {
         throw invalidAction('one call with one argument (the compact format has no other)', action);
       }
-      const key = parameters.get(only.tool)?.key;
-      if (key !== undefined && key !== argument) throw invalidAction(`the argument ${key} of ${only.tool}`, action);
+      const parameter = parameters.get(only.tool);
+      if (parameter !== undefined && parameter.key !== argument) {
+        throw invalidAction(`the argument ${parameter.key} of ${only.tool}`, action);
+      }
       const value = only.arguments[argument];
+      // The same text object each time: what is known of it is found sooner.
+      if (parameter !== undefined && typeof value === 'string') return parameter.calls.of(value);
       return `${only.tool} ${typeof value === 'string' ? value : JSON.stringify(value)}`;
     },
     read(text) {
@@ -190,7 +194,14 @@ function isObject(value: unknown): value is { readonly [key: string]: unknown } 
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-function onlyParameter(environment: string, tool: Tool): { readonly key: string; readonly isText: boolean } {
+interface Parameter {
+  readonly key: string;
+  readonly isText: boolean;
+  /** The texts of calls with a text as their value. */
+  readonly calls: KnownTexts<string>;
+}
+
+function onlyParameter(environment: string, tool: Tool): Parameter {
   const [key, ...more] = Object.keys(tool.parameters.shape);
   if (key === undefined || more.length > 0) {
     throw inputError(
@@ -208,7 +219,8 @@ function onlyParameter(environment: string, tool: Tool): { readonly key: string;
   }
   const { properties } = z.toJSONSchema(tool.parameters, { unrepresentable: 'any' });
   const schema = properties?.[key];
-  return { key, isText: typeof schema === 'object' && schema.type === 'string' };
+  const isText = typeof schema === 'object' && schema.type === 'string';
+  return { key, isText, calls: new KnownTexts((value): string => `${tool.name} ${value}`) };
 }
 
 function invalidAction(expected: string, found: ScriptedAction) {

@@ -6,7 +6,13 @@ export type Random = () => number;
 
 /** A child seed: the path of what it is for, e.g. `deriveSeed(run, 'episode', 3, 'task-7', 0)`. Parts are escaped, so distinct paths never collide. */
 export function deriveSeed(seed: string, ...path: readonly (string | number)[]): string {
-  return [seed, ...path.map((part) => encodeURIComponent(String(part).toWellFormed()))].join('/');
+  let derived = seed;
+  for (const part of path) derived += `/${escaped(String(part))}`;
+  return derived;
+}
+
+function escaped(part: string): string {
+  return /^[\w-]*$/.test(part) ? part : encodeURIComponent(part.toWellFormed());
 }
 
 /** A generator seeded by a string (seedrandom's Alea, 32 bits a draw, two draws per 53-bit double). */
