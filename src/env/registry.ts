@@ -17,6 +17,9 @@ export interface Execution {
 /** A call on its way: it yields each execution that it needs, is sent what that came to, and returns the record. */
 export type Running = Generator<Execution, CallRecord, WorldOutcome>;
 
+/** The course of nearly every call. */
+const STRAIGHT: readonly CallState[] = Object.freeze(['issued', 'running', 'ok'] as const);
+
 /** One episode's registry. */
 export class ToolRegistry {
   readonly #tools: ReadonlyMap<string, Tool>;
@@ -47,6 +50,53 @@ export class ToolRegistry {
    * gone, and calls are answered so without being run.
    */
   *call(call: ToolCall): Running {
+    const ready = this.#ready(call);
+    if ('states' in ready) return ready;
+    const { tool, argsJson } = ready;
+    const execution: Execution = { tool: tool.name, argsJson, timeoutMs: tool.timeoutMs };
+    let outcome = yield execution;
+    if (outcome.status === 'ok')
+      return {
+        callId: call.id,
+        tool: tool.name,
+        states: STRAIGHT,
+        attempts: 1,
+        observation: capped(outcome.text, tool.maxOutput),
+      };
+    const states: CallState[] = ['issued', 'running', outcome.status];
+    const retried: string[] = [];
+    if (outcome.status === 'error' && outcome.transient && tool.effect !== 'write') {
+      retried.push(outcome.message);
+      outcome = yield execution;
+      states.push('running', outcome.status);
+    }
+    if (outcome.status === 'timeout') this.#lostTo = tool.name;
+    if (outcome.status === 'crashed') this.#failure ??= outcome.kind;
+    return {
+      callId: call.id,
+      tool: tool.name,
+      states,
+      attempts: 1 + retried.length,
+      observation: capped(observationOf(tool, outcome), tool.maxOutput),
+      ...(outcome.status === 'ok' ? {} : { error: errorOf(outcome) }),
+      ...(retried.length === 0 ? {} : { retried }),
+    };
+  }
+
+  /** The record of a call that was not run. */
+  skip(call: ToolCall, why: string): CallRecord {
+    return {
+      callId: call.id,
+      tool: call.name,
+      states: ['issued', 'skipped'],
+      attempts: 0,
+      observation: `not executed: ${why}.`,
+      error: 'skipped',
+    };
+  }
+
+  /** What is to be executed, or the record of a call that is refused. */
+  #ready(call: ToolCall): { readonly tool: Tool; readonly argsJson: string } | CallRecord {
     const tool = this.#tools.get(call.name);
     if (tool === undefined && call.name !== '') {
       const names = [...this.#tools.keys()];
@@ -72,43 +122,7 @@ export class ToolRegistry {
       return refused(call, 'too-many-calls', text);
     }
     this.#calls++;
-    return yield* this.#run(call, tool, read.json);
-  }
-
-  /** The record of a call that was not run. */
-  skip(call: ToolCall, why: string): CallRecord {
-    return {
-      callId: call.id,
-      tool: call.name,
-      states: ['issued', 'skipped'],
-      attempts: 0,
-      observation: `not executed: ${why}.`,
-      error: 'skipped',
-    };
-  }
-
-  *#run(call: ToolCall, tool: Tool, argsJson: string): Running {
-    const execution: Execution = { tool: tool.name, argsJson, timeoutMs: tool.timeoutMs };
-    const states: CallState[] = ['issued', 'running'];
-    const retried: string[] = [];
-    let outcome = yield execution;
-    states.push(outcome.status);
-    if (outcome.status === 'error' && outcome.transient && tool.effect !== 'write') {
-      retried.push(outcome.message);
-      outcome = yield execution;
-      states.push('running', outcome.status);
-    }
-    if (outcome.status === 'timeout') this.#lostTo = tool.name;
-    if (outcome.status === 'crashed') this.#failure ??= outcome.kind;
-    return {
-      callId: call.id,
-      tool: tool.name,
-      states,
-      attempts: 1 + retried.length,
-      observation: capped(observationOf(tool, outcome), tool.maxOutput),
-      ...(outcome.status === 'ok' ? {} : { error: errorOf(outcome) }),
-      ...(retried.length === 0 ? {} : { retried }),
-    };
+    return { tool, argsJson: read.json };
   }
 }
 

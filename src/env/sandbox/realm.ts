@@ -7,7 +7,7 @@ import type { RunCode } from './code.ts';
 import { guarded, RUN_CODE } from './guard.ts';
 import { isolatedVm } from './isolated-vm.ts';
 import { enter, leave } from './progress.ts';
-import { Switchboard } from './switchboard.ts';
+import { type Asked, numberOf, Switchboard } from './switchboard.ts';
 
 /** What an operation inside came to. After `timeout` or `crashed` the realm answers `crashed` for ever. */
 export type WorldOutcome =
@@ -232,13 +232,13 @@ export class RealmPool {
       if (those === undefined) places.set(realm.cell, [i]);
       else those.push(i);
     }
-    for (const those of places.values()) {
-      const [first, ...more] = those.map((i) => operations[i] as RealmOperation);
-      if (first === undefined) continue;
-      const { realm, operation, a, b, timeoutMs } = first;
-      const answers =
-        more.length === 0 ? [realm.run(operation, a, b, timeoutMs)] : runTogether(realm.cell, [first, ...more]);
-      for (const [j, i] of those.entries()) outcomes[i] = answers?.[j];
+    for (const [cell, those] of places) {
+      const [only, ...more] = those as [number, ...number[]];
+      if (more.length > 0) runTogether(cell, operations, those, outcomes);
+      else {
+        const { realm, operation, a, b, timeoutMs } = operations[only] as RealmOperation;
+        outcomes[only] = realm.run(operation, a, b, timeoutMs);
+      }
     }
     return outcomes;
   }
@@ -290,19 +290,32 @@ export class RealmPool {
   }
 }
 
-function runTogether(cell: Cell, operations: readonly RealmOperation[]): readonly WorldOutcome[] | undefined {
-  const timeoutMs = Math.min(...operations.map((operation) => operation.timeoutMs));
-  const outer = enter(timeoutMs);
+/** Sets the outcomes of those operations that a cell's realms are to run, where they are known. */
+function runTogether(
+  cell: Cell,
+  operations: readonly RealmOperation[],
+  places: readonly number[],
+  outcomes: (WorldOutcome | undefined)[],
+): void {
   try {
-    const lines = operations.map(({ realm, operation, a, b }) => ({ line: realm.line(), operation, a, b }));
-    const answers = cell.switchboard?.run(lines, timeoutMs);
-    if (answers === undefined || answers.includes('')) throw new Error('A door gave no answer.');
-    return answers.map(outcomeOf);
+    const asked: Asked = [];
+    let least = Number.POSITIVE_INFINITY;
+    for (const place of places) {
+      const { realm, operation, a, b, timeoutMs } = operations[place] as RealmOperation;
+      least = Math.min(least, timeoutMs);
+      asked.push(realm.line(), numberOf(operation), a, b);
+    }
+    const outer = enter(least);
+    let answers: readonly string[];
+    try {
+      answers = (cell.switchboard as Switchboard).run(asked, least);
+    } finally {
+      leave(outer);
+    }
+    if (answers.length !== places.length || answers.includes('')) throw new Error('A door gave no answer.');
+    for (let i = 0; i < answers.length; i++) outcomes[places[i] as number] = outcomeOf(answers[i] as string);
   } catch {
     // Late or dead, and nobody knows whose doing it was.
-    for (const { realm } of operations) realm.lose();
-    return undefined;
-  } finally {
-    leave(outer);
+    for (const place of places) (operations[place] as RealmOperation).realm.lose();
   }
 }

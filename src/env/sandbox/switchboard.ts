@@ -33,12 +33,12 @@ const SCRIPT = `'use strict';
 })();
 0`;
 
-/** One operation by the line of its realm. */
-export interface LineOperation {
-  readonly line: number;
-  readonly operation: Operation;
-  readonly a: string;
-  readonly b: string;
+/** Line of a realm, number of an operation, and its two texts: see `Switchboard.run`. */
+export type Asked = (number | string)[];
+
+/** The number of an operation on a switchboard. */
+export function numberOf(operation: Operation): number {
+  return OPERATIONS.indexOf(operation);
 }
 
 export class Switchboard {
@@ -67,10 +67,13 @@ export class Switchboard {
     this.#free.push(line);
   }
 
-  /** The doors' answers, in order; empty where a door gave none. @param timeoutMs of all together. @throws isolated-vm's error */
-  run(operations: readonly LineOperation[], timeoutMs: number): readonly string[] {
-    const asked: (number | string)[] = [];
-    for (const { line, operation, a, b } of operations) asked.push(line, OPERATIONS.indexOf(operation), a, b);
+  /**
+   * The doors' answers, in order; empty where a door gave none.
+   * @param asked four places for each operation: line, number, and its two texts
+   * @param timeoutMs of all together
+   * @throws isolated-vm's error
+   */
+  run(asked: Asked, timeoutMs: number): readonly string[] {
     return JSON.parse(this.#run.applySync(undefined, [JSON.stringify(asked)], { timeout: timeoutMs })) as string[];
   }
 }
