@@ -1,5 +1,5 @@
 /** @module Two records of one episode, compared link by link: the first that differs, and the value in it. */
-import { beginningLink, carriedLinks, linksOf } from '../records/hash-chain.ts';
+import { carriedLinks, linksOf } from '../records/hash-chain.ts';
 import { stopRule } from '../records/stop-reason.ts';
 import type { Episode } from '../records/trajectory.ts';
 
@@ -23,24 +23,21 @@ export interface Difference {
  * @param again these
  */
 export function firstDifference(recorded: Episode, again: Episode): Difference | undefined {
-  const begun = beginningLink(recorded);
-  const [carried, held] = [carriedLinks(recorded), linksOf(recorded)].map((links) => [begun, ...links]) as [
-    string[],
-    string[],
-  ];
-  const found = [beginningLink(again), ...carriedLinks(again)];
+  const [carried, held, found] = [carriedLinks(recorded), linksOf(recorded), [...carriedLinks(again)]];
   const changed = carried.some((link, i) => link !== held[i]);
   // The end of such an episode is held against its own links alone.
   if (stopRule(recorded.stop).outside) found[carried.length - 1] = held.at(-1) as string;
-  const at = found.findIndex((link, i) => link !== held[i] || link !== carried[i]);
+  // The first link covers what it began with too.
+  const begun = differingValue(partOf(recorded, -1), partOf(again, -1), '');
+  const at = begun === undefined ? found.findIndex((link, i) => link !== held[i] || link !== carried[i]) : 0;
   if (at < 0 && found.length === held.length) return undefined;
   const hash = { expected: carried[at] ?? 'none', found: found[at] ?? 'none' };
-  const named = differingValue(partOf(recorded, at - 1), partOf(again, at - 1), '');
-  const step = at === 0 || at > recorded.steps.length ? null : at - 1;
+  const named = begun ?? differingValue(partOf(recorded, at), partOf(again, at), '');
+  const step = begun !== undefined || at >= recorded.steps.length ? null : at;
   return { step, ...(named ?? { what: 'hash', ...hash }), hash, changed };
 }
 
-/** What a link covers beyond the one before: −1 the beginning, then the steps, then the end. */
+/** What a link covers beyond the one before: the steps, then the end; −1 what the first covers first. */
 function partOf(episode: Episode, index: number): object {
   const { format, id, group, taskId, iteration, rollout, seed, policy, prompt, forkedFrom } = episode;
   if (index < 0) return { format, id, group, taskId, iteration, rollout, seed, policy, prompt, forkedFrom };

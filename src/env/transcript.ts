@@ -1,6 +1,6 @@
 /** @module The transcript of one episode: append-only, and all that is known of it. Ending it gives the record. */
 import type { Action } from '../records/action.ts';
-import { beginningLink, endingLink, stepLink } from '../records/hash-chain.ts';
+import { type Beginning, endingLink, stepLink } from '../records/hash-chain.ts';
 import type { StopReason } from '../records/stop-reason.ts';
 import {
   type CallRecord,
@@ -25,17 +25,15 @@ export class Transcript {
   readonly ids: number[] = [];
   /** Its `ids` are those above. */
   readonly #segment: Growing = { ids: this.ids, actionMask: [], logprobs: [], policyVersion: [], trainable: true };
-  readonly #request: RolloutRequest;
-  readonly #policy: string;
-  /** The last link of the hash chain, and how many tokens it and those before it cover. */
-  #link: string;
+  readonly #beginning: Beginning;
+  /** The last link of the hash chain, or what stands before the first; and how many tokens it and those before it cover. */
+  #link: string | Beginning;
   #covered = 0;
 
   /** @param policy the policy's name. */
   constructor(request: RolloutRequest, policy: string) {
-    this.#request = request;
-    this.#policy = policy;
-    this.#link = beginningLink(this.#beginning());
+    this.#beginning = beginningOf(request, policy);
+    this.#link = this.#beginning;
   }
 
   /** Tokens that nobody sampled: mask 0, no logprob, no version. */
@@ -72,25 +70,7 @@ export class Transcript {
       final: end.final ?? null,
     };
     const hash = endingLink(this.#link, ending, segments[0], this.#covered);
-    return { ...this.#beginning(), steps: this.steps, segments, ...ending, hash };
-  }
-
-  #beginning() {
-    const { id, group, task, iteration, rollout, seed } = this.#request;
-    const origin = forkedFrom(this.#request);
-    const policy = this.#policy;
-    return {
-      format: TRAJECTORY_FORMAT,
-      id,
-      group,
-      taskId: task.id,
-      iteration,
-      rollout,
-      seed,
-      policy,
-      prompt: task.prompt,
-      ...(origin === undefined ? {} : { forkedFrom: origin }),
-    } as const;
+    return { ...this.#beginning, steps: this.steps, segments, ...ending, hash };
   }
 
   #push(id: number, mask: 0 | 1, logprob: number | null, version: number | null): void {
@@ -100,6 +80,14 @@ export class Transcript {
     logprobs.push(logprob);
     policyVersion.push(version);
   }
+}
+
+function beginningOf(request: RolloutRequest, policy: string): Beginning {
+  const { id, group, task, iteration, rollout, seed } = request;
+  const origin = forkedFrom(request);
+  const { id: taskId, prompt } = task;
+  const own = { format: TRAJECTORY_FORMAT, id, group, taskId, iteration, rollout, seed, policy, prompt } as const;
+  return origin === undefined ? own : { ...own, forkedFrom: origin };
 }
 
 interface Growing extends Segment {

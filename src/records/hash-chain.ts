@@ -11,7 +11,8 @@ import type { CallRecord, CallState, Episode, Segment, Step } from './trajectory
 export type UnlinkedStep = Omit<Step, 'hash'>;
 export type UnlinkedEpisode = Omit<Episode, 'hash' | 'steps'> & { readonly steps: readonly UnlinkedStep[] };
 
-type Beginning = Pick<
+/** What an episode begins with: the first link covers it in place of a link before. */
+export type Beginning = Pick<
   Episode,
   'format' | 'id' | 'group' | 'taskId' | 'iteration' | 'rollout' | 'seed' | 'policy' | 'prompt' | 'forkedFrom'
 >;
@@ -20,9 +21,12 @@ type Ending = Pick<Episode, 'stop' | 'stopDetail' | 'failure' | 'final'>;
 /** Written and hashed in one go, so that one is enough. */
 const to = new LinkBytes();
 
-/** What an episode began with: the link before its first step. */
-export function beginningLink(episode: Beginning): string {
-  const { format, id, group, taskId, iteration, rollout, seed, policy, prompt, forkedFrom: from } = episode;
+function start(before: string | Beginning): void {
+  if (typeof before === 'string') {
+    to.start(before);
+    return;
+  }
+  const { format, id, group, taskId, iteration, rollout, seed, policy, prompt, forkedFrom: from } = before;
   to.start('');
   to.text(format);
   to.text(id);
@@ -36,13 +40,17 @@ export function beginningLink(episode: Beginning): string {
   to.text(from?.episode);
   to.number(from?.step ?? null);
   to.text(from?.seed);
-  return to.digest();
 }
 
 /** @param tokens the segment of `step.tokens`, from which the link covers all tokens since the step before; absent where it has none */
-export function stepLink(before: string, step: UnlinkedStep, tokens: Segment | undefined, from: number): string {
+export function stepLink(
+  before: string | Beginning,
+  step: UnlinkedStep,
+  tokens: Segment | undefined,
+  from: number,
+): string {
   const { index, action, calls, tokens: at } = step;
-  to.start(before);
+  start(before);
   to.integer(index);
   to.text(action.text);
   to.text(action.final);
@@ -80,14 +88,14 @@ export function stepLink(before: string, step: UnlinkedStep, tokens: Segment | u
  * @param others of each other segment, in order, what no step's link covers
  */
 export function endingLink(
-  before: string,
+  before: string | Beginning,
   ending: Ending,
   tokens: Segment | undefined,
   from: number,
   others: readonly Rest[] = [],
 ): string {
   const { stop, stopDetail, failure, final } = ending;
-  to.start(before);
+  start(before);
   to.text(stop);
   to.text(stopDetail);
   to.text(failure);
@@ -114,7 +122,7 @@ function restOf(segment: Segment | undefined, from: number): void {
 /** The links of a whole record, one a step and the last. */
 export function linksOf({ segments, ...episode }: UnlinkedEpisode): readonly string[] {
   const links: string[] = [];
-  let before = beginningLink(episode);
+  let before: string | Beginning = episode;
   let last = 0;
   /** By segment: how many tokens of it the links so far cover. */
   const covered = new Map<number, number>();

@@ -132,12 +132,12 @@ test('a link is the SHA-256 of the bytes that its module describes', () => {
     text('made'),
     text('p'),
   ];
-  const begun = link(...known, [0, 0, 0]);
   const untouched = [number(null), [0, 0, 0, 0], [0]];
-  expect(episode.hash).toBe(link(ascii(begun), text('cancelled'), text('why'), text(null), text(null), ...untouched));
+  expect(episode.hash).toBe(
+    link(...known, [0, 0, 0], text('cancelled'), text('why'), text(null), text(null), ...untouched),
+  );
 
-  const [step] = whole().steps;
-  const whoseBeginning = link(...known, text('parent'), number(1), text('s'));
+  const [step, second] = whole().steps;
   const argument = [
     7,
     2,
@@ -157,7 +157,7 @@ test('a link is the SHA-256 of the bytes that its module describes', () => {
   ];
   expect(step!.hash).toBe(
     link(
-      ...[ascii(whoseBeginning), integer(0), text('x'), text(null)],
+      ...[...known, text('parent'), number(1), text('s'), integer(0), text('x'), text(null)],
       ...[integer(1), text('c1'), text('say'), text('{'), argument, text('why')],
       // Call and tool are those of the call: 1 each. States 1 and 3.
       ...[integer(1), [1], [1], [1, 3, 0], integer(2), text('o'), text('e'), number(1), text('r')],
@@ -165,6 +165,12 @@ test('a link is the SHA-256 of the bytes that its module describes', () => {
       ...[integer(1), [0], integer(2), [0]],
       ...[integer(3), [1, 1], number(-0.5), number(7)],
       ...[integer(4), [1, 1], number(-1.25), number(7)],
+    ),
+  );
+  expect(second!.hash).toBe(
+    link(
+      ...[ascii(step!.hash), integer(1), text('y'), text('f'), [0], [0], [0, 5, 6, 2]],
+      ...[integer(5), [0], integer(6), [1, 1], number(null), number(7)],
     ),
   );
 });
