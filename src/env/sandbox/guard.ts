@@ -354,7 +354,9 @@ ${lines(TEXTS, (text) => `datePrototype.to${text} = toUTCString;`)}
     return 'k[' + out + ']';
   };
 
-  const run = (function (operation, a, b, limit) {
+  // A long text comes in pieces: see pieces.ts.
+  const run = (function (operation, a, b, limit, ...more) {
+    for (let i = 0; i < more.length; i++) a += more[i];
     try {
       switch (operation) {
         case 'call':

@@ -6,6 +6,7 @@ import type { ResetLevel } from '../environment.ts';
 import type { RunCode } from './code.ts';
 import { guarded, RUN_CODE } from './guard.ts';
 import { isolatedVm } from './isolated-vm.ts';
+import { pieces } from './pieces.ts';
 import { enter, leave } from './progress.ts';
 import { type Asked, numberOf, Switchboard } from './switchboard.ts';
 
@@ -27,8 +28,8 @@ export type WorldOutcome =
 /** `open` (public JSON, seed) and `call` (tool, arguments JSON) of a world, `snapshot` and `restore` (what `snapshot` gave) of a world; `score` (JSON array of inputs) of a verifier, `code` (source, inputs JSON) of a policy. */
 export type Operation = 'open' | 'call' | 'snapshot' | 'restore' | 'score' | 'code';
 
-/** The only way into a realm: see `guard.ts`. */
-export type Door = (operation: Operation, a: string, b: string, limit: number) => string;
+/** The only way into a realm: see `guard.ts`. What stands in `more` is the rest of `a`. */
+export type Door = (operation: Operation, a: string, b: string, limit: number, ...more: string[]) => string;
 
 /** One operation of one realm, to be run with others. */
 export interface RealmOperation {
@@ -81,7 +82,8 @@ export class Realm {
     let answer: string;
     const outer = enter(timeoutMs);
     try {
-      answer = this.#run.applySync(undefined, [operation, a, b, limit], { timeout: timeoutMs });
+      const [head, ...more] = pieces(a);
+      answer = this.#run.applySync(undefined, [operation, head, b, limit, ...more], { timeout: timeoutMs });
     } catch (error) {
       // The door catches all that foreign code throws: this is isolated-vm's own error.
       this.cell.retired = true;

@@ -3,6 +3,7 @@
  * context of its own in which no foreign code ever runs; it knows the realms' doors (see `guard.ts`), and strings alone pass.
  */
 import type ivm from 'isolated-vm';
+import { pieces } from './pieces.ts';
 import type { Door, Operation } from './realm.ts';
 
 /** What may be done for many at once, by its place here. */
@@ -18,7 +19,9 @@ const SCRIPT = `'use strict';
   };
   // Four places for each operation: line, operation, and its two texts. A door catches what foreign code throws; what gets past it
   // (the stack ran out there) leaves an empty answer and is not looked at.
-  globalThis.run = (json) => {
+  globalThis.run = (...pieces) => {
+    let json = '';
+    for (let i = 0; i < pieces.length; i++) json += pieces[i];
     const asked = parse(json);
     const answers = [];
     for (let i = 0; i < asked.length; i += 4) {
@@ -43,7 +46,7 @@ export function numberOf(operation: Operation): number {
 
 export class Switchboard {
   readonly #connect: ivm.Reference<(line: number, door: Door | undefined) => void>;
-  readonly #run: ivm.Reference<(json: string) => string>;
+  readonly #run: ivm.Reference<(...pieces: string[]) => string>;
   /** Lines that were given back. */
   readonly #free: number[] = [];
   #lines = 0;
@@ -74,6 +77,8 @@ export class Switchboard {
    * @throws isolated-vm's error
    */
   run(asked: Asked, timeoutMs: number): readonly string[] {
-    return JSON.parse(this.#run.applySync(undefined, [JSON.stringify(asked)], { timeout: timeoutMs })) as string[];
+    return JSON.parse(
+      this.#run.applySync(undefined, pieces(JSON.stringify(asked)), { timeout: timeoutMs }),
+    ) as string[];
   }
 }
