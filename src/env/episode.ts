@@ -131,7 +131,7 @@ export function* liveEpisode(setup: EpisodeSetup): LiveEpisode {
     }
     const { action, cutOff } = reply;
     transcript.give(reply.observed ?? []);
-    const tokens = transcript.sample({ ...reply, version: policy.version });
+    const tokens = transcript.sample(reply, policy.version);
 
     // Decision 3, when to stop. What was cut off is kept as text: it is no answer, and none of its calls is made.
     if (cutOff || action.final !== undefined) {

@@ -63,8 +63,11 @@ function numbered({ text, calls, final }: Reading, from: number): Action {
   return { text, calls: calls.map((call, i) => withId(call, from + i)) };
 }
 
+/** The first ids of all episodes: the same texts each time. */
+const IDS = Array.from({ length: 128 }, (_, number) => `call-${number}`);
+
 function withId({ name, arguments: args, raw, malformed }: Unnumbered, number: number): ToolCall {
-  const id = `call-${number}`;
+  const id = IDS[number] ?? `call-${number}`;
   return malformed === undefined ? { id, name, arguments: args, raw } : { id, name, arguments: args, raw, malformed };
 }
 

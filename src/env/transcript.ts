@@ -12,11 +12,10 @@ import {
 } from '../records/trajectory.ts';
 import { forkedFrom, type RolloutRequest } from './rollouts.ts';
 
-/** What a policy sampled: ids, the behaviour policy's logprob of each or null where it has none, the version of its weights. */
+/** What a policy sampled: ids, and the behaviour policy's logprob of each or null where it has none. */
 export interface Sampled {
   readonly ids: readonly number[];
   readonly logprobs: readonly number[] | null;
-  readonly version: number;
 }
 
 export class Transcript {
@@ -41,8 +40,8 @@ export class Transcript {
     for (let i = 0; i < ids.length; i++) this.#push(ids[i] as number, 0, null, null);
   }
 
-  /** The policy's own tokens: mask 1. Without logprobs the segment cannot be trained on. Returns where they stand. */
-  sample({ ids, logprobs, version }: Sampled): Step['tokens'] {
+  /** The policy's own tokens, of weights of this version: mask 1. Without logprobs the segment cannot be trained on. Returns where they stand. */
+  sample({ ids, logprobs }: Sampled, version: number): Step['tokens'] {
     const start = this.ids.length;
     for (let i = 0; i < ids.length; i++) this.#push(ids[i] as number, 1, logprobs?.[i] ?? null, version);
     if (logprobs === null) this.#segment.trainable = false;
@@ -50,11 +49,11 @@ export class Transcript {
   }
 
   step(action: Action, calls: readonly CallRecord[], tokens: Step['tokens']): void {
-    const index = this.steps.length;
-    const hash = stepLink(this.#link, { index, action, calls, tokens }, this.#segment, this.#covered);
-    this.#link = hash;
+    const step = { index: this.steps.length, action, calls, tokens, hash: '' };
+    step.hash = stepLink(this.#link, step, this.#segment, this.#covered);
+    this.#link = step.hash;
     this.#covered = tokens.end;
-    this.steps.push({ index, action, calls, tokens, hash });
+    this.steps.push(step);
   }
 
   /** @param detail for failures and truncations: what happened, in words. */

@@ -67,7 +67,7 @@ function work(share: readonly RolloutRequest[], port: MessagePort, o: Worker): P
           continue;
         }
         const { ids, logprobs } = message.reply;
-        record.step({ text: '', calls: [] }, [], record.sample({ ids, logprobs, version: 1 }));
+        record.step({ text: '', calls: [] }, [], record.sample({ ids, logprobs }, 1));
       }
       next(episodeId, record);
     }

@@ -26,14 +26,10 @@ function whole(): Episode {
     malformed: 'why',
   };
   const record = { callId: 'c1', tool: 'say', states: ['issued', 'ok'] as const, attempts: 2, observation: 'o' };
-  const tokens = transcript.sample({ ids: [3, 4], logprobs: [-0.5, -1.25], version: 7 });
+  const tokens = transcript.sample({ ids: [3, 4], logprobs: [-0.5, -1.25] }, 7);
   transcript.step({ text: 'x', calls: [call] }, [{ ...record, error: 'e', retried: ['r'] }], tokens);
   transcript.give([5]);
-  transcript.step(
-    { text: 'y', calls: [], final: 'f' },
-    [],
-    transcript.sample({ ids: [6], logprobs: null, version: 7 }),
-  );
+  transcript.step({ text: 'y', calls: [], final: 'f' }, [], transcript.sample({ ids: [6], logprobs: null }, 7));
   transcript.give([8]);
   return transcript.end('sandbox-failure', { detail: 'd', failure: 'hang', final: 'f' });
 }
