@@ -147,11 +147,14 @@ export function* liveEpisode(setup: EpisodeSetup): LiveEpisode {
 
     // Decision 2, when to act: at once, every call, in order; decision 4, what to do when one fails, is the registry's.
     const calls: CallRecord[] = [];
+    let crash: CallRecord | undefined;
     for (const call of action.calls) {
-      calls.push(calls.some(crashed) ? registry.skip(call, 'an earlier call crashed') : yield* registry.call(call));
+      const skipped = crash && registry.skip(call, 'an earlier call crashed');
+      const record = skipped ?? (yield* registry.call(call));
+      if (record.states.at(-1) === 'crashed') crash = record;
+      calls.push(record);
     }
     transcript.step(action, calls, tokens);
-    const crash = calls.find(crashed);
     if (crash !== undefined) {
       return transcript.end('sandbox-failure', { detail: crash.observation, failure: registry.failure ?? 'died' });
     }
@@ -163,10 +166,6 @@ export function* liveEpisode(setup: EpisodeSetup): LiveEpisode {
     observed = format.observation(calls);
   }
   return transcript.end('max-steps', { detail: `no final answer in ${limits.maxSteps} steps` });
-}
-
-function crashed(record: CallRecord): boolean {
-  return record.states.at(-1) === 'crashed';
 }
 
 /** A reply that breaks the contract is a failure of the policy, before any of it is recorded. */
