@@ -4,8 +4,7 @@
  * choose. The first that differs ends it: fresh contexts from then on, and for the run that it was found in.
  */
 import { hash } from 'node:crypto';
-import { stopRule } from '../records/stop-reason.ts';
-import type { Episode } from '../records/trajectory.ts';
+import { type Episode, isRepeatable } from '../records/trajectory.ts';
 import type { Environment, ResetLevel } from './environment.ts';
 import { packs } from './packed.ts';
 import { type Difference, firstDifference } from './replay.ts';
@@ -142,12 +141,6 @@ export class EarnedReset {
     }
     return undefined;
   }
-}
-
-/** Not where the machine had a say: a process that was killed, a clock that ran out, somebody who stopped it. */
-function isRepeatable({ stop, steps }: Episode): boolean {
-  if (stop === 'sandbox-failure' || stopRule(stop).outside) return false;
-  return !steps.some(({ calls }) => calls.some(({ states }) => states.includes('timeout')));
 }
 
 function byId(requests: readonly RolloutRequest[]): ReadonlyMap<string, RolloutRequest> {

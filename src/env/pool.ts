@@ -189,7 +189,7 @@ export class RolloutPool implements RolloutEngine {
       // Made here too, so that what does not suit the environment is the caller's error and not each worker's.
       const { name, version } = this.#inside.policy(policy, requests);
       // 5 to 10 ms of work in each, a few for each worker, so that none waits long for the last.
-      const most = this.#ownsHosts ? 256 : 64;
+      const most = this.#ownsHosts ? 256 : 128;
       const size = Math.min(most, Math.max(16, Math.ceil(requests.length / (4 * this.#workers))));
       const episodes = await inLanes(chunked(requests, size), 2 * this.#workers, async (chunk) => {
         const some = await this.#act(chunk, { policy, name, version, bounds, stop });

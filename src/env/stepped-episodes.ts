@@ -7,7 +7,7 @@ import type { Policy } from '../policy/policy.ts';
 import { messageOf } from '../records/errors.ts';
 import { frozen } from '../records/json.ts';
 import { deriveSeed } from '../records/random.ts';
-import type { Episode } from '../records/trajectory.ts';
+import { type Episode, isRepeatable } from '../records/trajectory.ts';
 import { acted, type LiveEpisode, liveEpisode, type Need, type StopSignal, sent } from './episode.ts';
 import type { Inside } from './inside.ts';
 import type { RolloutRequest } from './rollouts.ts';
@@ -44,6 +44,7 @@ export class SteppedEpisodes {
   readonly #inside: Inside;
   readonly #host: SteppedHost;
   readonly #alone: Alone;
+  #live = LIVE;
 
   /** @param alone runs an episode from its beginning, with nobody beside it */
   constructor(inside: Inside, host: SteppedHost, alone: Alone) {
@@ -54,7 +55,8 @@ export class SteppedEpisodes {
 
   /**
    * One episode for each request, in order, each given as soon as those before it have been. Where a world runs late or ends its isolate, all that shared it are run again alone,
-   * from the beginning: what they come to does not depend on their neighbours.
+   * from the beginning: what they come to does not depend on their neighbours. Where none of them was to blame, their calls are too
+   * long or their worlds too large to be run together, and from then on fewer are.
    */
   async run(
     requests: readonly RolloutRequest[],
@@ -63,38 +65,50 @@ export class SteppedEpisodes {
     each: (episode: Episode) => void,
   ): Promise<void> {
     const ended = new Map<number, Episode>();
+    let given = 0;
+    const give = () => {
+      for (let episode = ended.get(given); episode !== undefined; episode = ended.get(given)) {
+        each(episode);
+        ended.delete(given++);
+      }
+    };
+    const live = Math.min(this.#live, Math.ceil(requests.length / USES));
+    const lost: Slot[] = [];
     let slots: Slot[] = [];
     let next = 0;
-    let given = 0;
-    const live = Math.min(LIVE, Math.ceil(requests.length / USES));
-    for (let tick = 1; ; tick++) {
+    for (let tick = 1; slots.length > 0 || next < requests.length; tick++) {
       for (; slots.length < live && next < requests.length; next++) {
         const begun = this.#begin(requests[next] as RolloutRequest, next, policy, signal);
         if ('realm' in begun) slots.push(begun);
         else ended.set(next, begun);
       }
-      for (let episode = ended.get(given); episode !== undefined; episode = ended.get(given)) {
-        each(episode);
-        ended.delete(given++);
-      }
-      if (slots.length === 0) return;
       const outcomes = this.#host.runAll(slots.map(({ waiting }) => waiting));
       const onwards: Slot[] = [];
       for (const [i, slot] of slots.entries()) {
         const outcome = outcomes[i];
-        const end =
-          outcome === undefined ? this.#again(slot, policy, signal) : this.#step(slot, outcome, policy, signal);
-        const episode = end instanceof Promise ? await end : end;
-        if (episode === undefined) onwards.push(slot);
+        const step = outcome && this.#step(slot, outcome, policy, signal);
+        const episode = step instanceof Promise ? await step : step;
+        if (outcome !== undefined && episode === undefined) onwards.push(slot);
         else {
-          ended.set(slot.place, episode);
           policy.release?.(slot.request.id);
           this.#host.give(slot.realm);
+          if (episode === undefined) lost.push(slot);
+          else ended.set(slot.place, episode);
         }
       }
       slots = onwards;
+      give();
       if (tick % TURN === 0) await nextTurn();
     }
+    // Once nobody else lives.
+    const again: Episode[] = [];
+    for (const { place, request } of lost) {
+      const episode = await this.#alone(request, policy, signal);
+      again.push(episode);
+      ended.set(place, episode);
+      give();
+    }
+    if (again.length > 0 && again.every(isRepeatable)) this.#live = Math.ceil(this.#live / 2);
   }
 
   #begin(request: RolloutRequest, place: number, policy: Policy, signal: StopSignal | undefined): Slot | Episode {
@@ -125,11 +139,6 @@ export class SteppedEpisodes {
     const stop = signal === undefined ? {} : { signal };
     slot.live = liveEpisode({ request, environment, format, policy, tokenizer, ...stop });
     return onward(slot, slot.live.next(), policy);
-  }
-
-  async #again({ request }: Slot, policy: Policy, signal: StopSignal | undefined): Promise<Episode> {
-    policy.release?.(request.id);
-    return this.#alone(request, policy, signal);
   }
 }
 

@@ -121,6 +121,12 @@ export function mayBeUsable(episode: Pick<Episode, 'stop' | 'steps'>): boolean {
   return stopRule(episode.stop).usable && stepCount(episode) > 0;
 }
 
+/** Not where the machine had a say: a process that was killed, a clock that ran out, somebody who stopped it. */
+export function isRepeatable({ stop, steps }: Pick<Episode, 'stop' | 'steps'>): boolean {
+  if (stop === 'sandbox-failure' || stopRule(stop).outside) return false;
+  return !steps.some(({ calls }) => calls.some(({ states }) => states.includes('timeout')));
+}
+
 /** A verifier's judgement. `score: null` is "unscored": excluded everywhere, never 0. */
 export interface Score {
   readonly score: number | null;

@@ -1,6 +1,12 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { Inside } from '../../src/env/inside.ts';
+import { importEnvironment } from '../../src/env/load.ts';
 import { RolloutRunner } from '../../src/env/rollout-runner.ts';
 import type { InsideSpec, RolloutRequest } from '../../src/env/rollouts.ts';
+import type { Realm } from '../../src/env/sandbox/realm.ts';
+import { WorldFailure } from '../../src/env/sandbox/world-host.ts';
+import { SteppedEpisodes, type SteppedHost } from '../../src/env/stepped-episodes.ts';
+import { failedEpisode } from '../../src/env/transcript.ts';
 import type { Episode } from '../../src/records/trajectory.ts';
 import { requestOf } from '../fixtures/rollouts.ts';
 import { hostOf, world } from './sandbox/programs.ts';
@@ -61,6 +67,41 @@ it('cases 19 and 24: one that uses up the memory or runs late among them costs i
     'timeout',
     'skipped',
     undefined,
+  ]);
+});
+
+it('where an entry is lost and nobody was to blame, fewer live together in the next run, until none is', async () => {
+  const inside = new Inside(await importEnvironment(CROWD), {});
+  const requests = requestsOf(Array.from({ length: 64 }, () => ['count']));
+  let sizes: number[] = [];
+  const host: SteppedHost = {
+    take: () => ({}) as Realm,
+    opening: (realm, a, b) => ({ realm, operation: 'open', a, b, timeoutMs: 1 }),
+    runAll(operations) {
+      sizes.push(operations.length);
+      return operations.map(() => (operations.length > 4 ? undefined : { status: 'ok', text: 'done' }));
+    },
+    failureOf: () => new WorldFailure(undefined, 'not asked for'),
+    give: () => {},
+  };
+  const alone: string[] = [];
+  const stepped = new SteppedEpisodes(inside, host, async (request) => {
+    alone.push(request.id);
+    return failedEpisode(request, 'scripted:play', 'environment-failure', 'alone');
+  });
+  const runs: { largest: number; alone: number; ids: readonly string[] }[] = [];
+  for (let run = 0; run < 3; run++) {
+    sizes = [];
+    alone.length = 0;
+    const ids: string[] = [];
+    await stepped.run(requests, inside.policy(play, requests), undefined, ({ id }) => ids.push(id));
+    runs.push({ largest: Math.max(...sizes), alone: alone.length, ids });
+  }
+  const ids = requests.map(({ id }) => id);
+  expect(runs).toEqual([
+    { largest: 16, alone: 64, ids },
+    { largest: 8, alone: 64, ids },
+    { largest: 4, alone: 0, ids },
   ]);
 });
 
