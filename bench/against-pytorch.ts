@@ -1,14 +1,17 @@
 /**
  * @module isogym's training step and decoding against PyTorch's, on the same Llama-family module, batch and two threads, in turns, so
- * that a machine which is busy is busy for both. `node bench/against-pytorch.ts --python PYTHON [--size 0.4,6] [--rounds 3] [--seconds 2]`
+ * that a machine which is busy is busy for both. Of PyTorch each figure is the better one of threads that sleep and threads that spin.
+ * `node bench/against-pytorch.ts --python PYTHON [--size 0.4,6] [--rounds 3] [--seconds 2] [--openmp PASSIVE]`
  *
  * PYTHON is a Python that has torch. `--install FOLDER` makes one there, by venv and pip, and asks for nothing else.
  */
+import { loadavg } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { BENCH_MODELS } from '../src/bench/train.ts';
+import { examine } from '../src/io/machine.ts';
 import { median } from '../src/train/statistics.ts';
-import { printedBy, pythonWith } from './peer.ts';
+import { openMp, printedBy, printedByPeer, pythonWith } from './peer.ts';
 
 const { values } = parseArgs({
   options: {
@@ -21,6 +24,7 @@ const { values } = parseArgs({
     length: { type: 'string', default: '128' },
     decode: { type: 'string', default: '16,64,256' },
     backend: { type: 'string', default: 'native' },
+    openmp: { type: 'string' },
   },
 });
 
@@ -40,16 +44,17 @@ function named({ trainStepMs, decode }: Figures): Map<string, number> {
 
 const interpreter = pythonWith(['torch', 'numpy'], values);
 const sizes = values.size.split(',') as (keyof typeof BENCH_MODELS)[];
+const openmp = openMp(values.openmp);
+const loadBefore = loadavg()[0];
 const results: object[] = [];
+let torch = '';
 for (const size of sizes) {
   const rounds = new Map<string, { torch: number[]; eager: number[]; replay: number[] }>();
-  let torch = '';
   for (let round = 0; round < Number(values.rounds); round++) {
-    const theirs = printedBy<Figures & { readonly torch: string }>(interpreter, [
-      ...[join('bench', 'pytorch.py'), JSON.stringify(BENCH_MODELS[size])],
-      ...[values.rows, values.length, values.decode, values.seconds],
-    ]);
-    torch = theirs.torch;
+    const args = [join('bench', 'pytorch.py'), JSON.stringify(BENCH_MODELS[size])];
+    const shape = [values.rows, values.length, values.decode, values.seconds];
+    const theirs = printedByPeer<Figures & { readonly torch: string }>(interpreter, [...args, ...shape], openmp);
+    torch = theirs[0]?.torch ?? torch;
     const ours = printedBy<{ readonly results: readonly (Figures & { readonly mode: 'eager' | 'replay' })[] }>(
       process.execPath,
       [
@@ -57,10 +62,10 @@ for (const size of sizes) {
         ...['--rows', values.rows, '--length', values.length, '--decode', values.decode, '--seconds', values.seconds],
       ],
     );
-    for (const [what, ms] of named(theirs)) {
+    for (const what of named(theirs[0] as Figures).keys()) {
       const row = rounds.get(what) ?? { torch: [], eager: [], replay: [] };
       rounds.set(what, row);
-      row.torch.push(ms);
+      row.torch.push(Math.min(...theirs.map((figures) => named(figures).get(what) ?? Number.NaN)));
       for (const result of ours.results) row[result.mode].push(named(result).get(what) ?? Number.NaN);
     }
   }
@@ -83,4 +88,9 @@ for (const size of sizes) {
   }
   console.error(`(torch ${torch}, ${values.rounds} rounds, medians; ratios are medians of the rounds')`);
 }
-console.log(JSON.stringify({ rounds: Number(values.rounds), results }));
+const load = { before: loadBefore, after: loadavg()[0] };
+const command = `node bench/against-pytorch.ts ${process.argv.slice(2).join(' ')}`.replace(
+  /--(python|install) \S+ ?/,
+  '',
+);
+console.log(JSON.stringify({ machine: { ...examine(), torch, load, command }, results }));

@@ -1,6 +1,7 @@
 /**
  * @module A whole GRPO step of isogym against one of TRL's GRPOTrainer, on the same model, prompts, rows and two threads, in turns, so
- * that a machine which is busy is busy for both. `node bench/against-trl.ts --python PYTHON [--rounds 3] [--steps 14]`
+ * that a machine which is busy is busy for both. Of TRL each round has the better step of threads that sleep and threads that spin.
+ * `node bench/against-trl.ts --python PYTHON [--rounds 3] [--steps 14] [--openmp PASSIVE]`
  *
  * PYTHON is a Python that has trl and torch. `--install FOLDER` makes one there, by venv and pip, and asks for nothing else.
  */
@@ -9,7 +10,7 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { examine } from '../src/io/machine.ts';
 import { median } from '../src/train/statistics.ts';
-import { printedBy, pythonWith } from './peer.ts';
+import { openMp, printedBy, printedByPeer, pythonWith } from './peer.ts';
 
 const { values } = parseArgs({
   options: {
@@ -18,6 +19,7 @@ const { values } = parseArgs({
     rounds: { type: 'string', default: '3' },
     steps: { type: 'string', default: '14' },
     backend: { type: 'string', default: 'native' },
+    openmp: { type: 'string' },
   },
 });
 
@@ -28,11 +30,16 @@ interface Step {
 }
 
 const PARTS = ['stepMs', 'generateMs', 'updateMs'] as const;
+const openmp = openMp(values.openmp);
 const loadBefore = loadavg()[0];
 const python = pythonWith(['torch', 'trl'], values);
 const rounds: { trl: Step & Record<'trl' | 'torch' | 'transformers', string>; isogym: Step }[] = [];
 for (let round = 0; round < Number(values.rounds); round++) {
-  const trl = printedBy<(typeof rounds)[number]['trl']>(python, [join('bench', 'trl_grpo.py'), values.steps]);
+  const args = [join('bench', 'trl_grpo.py'), values.steps];
+  const [trl] = printedByPeer<(typeof rounds)[number]['trl']>(python, args, openmp).toSorted(
+    (a, b) => a.stepMs - b.stepMs,
+  );
+  if (trl === undefined) throw new Error('expected a result of TRL, found none');
   const ours = [join('bench', 'grpo-step.ts'), '--steps', values.steps, '--backend', values.backend];
   const isogym = printedBy<Step>(process.execPath, ours);
   rounds.push({ trl, isogym });

@@ -16,13 +16,24 @@ export function pythonWith(
   return installed;
 }
 
+/** What the command prints, run in the repository's root. */
+export function printedBy<T>(command: string, args: readonly string[], env: Readonly<Record<string, string>> = {}): T {
+  const options = { encoding: 'utf8', cwd: ROOT, env: { ...process.env, ...env } } as const;
+  return JSON.parse(execFileSync(command, args, { ...options, stdio: ['ignore', 'pipe', 'ignore'] }));
+}
+
 /**
- * What the command prints, run in the repository's root. OpenMP's threads sleep while they wait: those of PyTorch otherwise spin, and
- * on a machine that is busy with anything else a step of theirs takes seconds.
+ * What a peer prints that computes with OpenMP: once with threads that sleep while they wait and once with threads that spin, as it is
+ * the machine and the sizes that say which is quicker. With `only` one of them: threads that spin on a machine that is busy with
+ * anything else take seconds for a step.
  */
-export function printedBy<T>(command: string, args: readonly string[]): T {
-  const env = { ...process.env, OMP_WAIT_POLICY: 'PASSIVE' };
-  return JSON.parse(
-    execFileSync(command, args, { encoding: 'utf8', cwd: ROOT, env, stdio: ['ignore', 'pipe', 'ignore'] }),
-  );
+export function printedByPeer<T>(python: string, args: readonly string[], only?: 'PASSIVE' | 'ACTIVE'): readonly T[] {
+  const policies = only === undefined ? (['PASSIVE', 'ACTIVE'] as const) : [only];
+  return policies.map((policy) => printedBy<T>(python, args, { OMP_WAIT_POLICY: policy }));
+}
+
+/** `--openmp` of the comparisons. */
+export function openMp(value: string | undefined): 'PASSIVE' | 'ACTIVE' | undefined {
+  if (value === undefined || value === 'PASSIVE' || value === 'ACTIVE') return value;
+  throw new Error(`--openmp: expected PASSIVE or ACTIVE, found ${value}`);
 }
