@@ -31,7 +31,7 @@ step "auto takes $BACKEND" node -e '
 
 export ISOGYM_TEST_BACKEND="$BACKEND"
 # Without TF32, which keeps ten bits: the tolerances are those of float32.
-tests 'conformance, and replay against eager' env NVIDIA_TF32_OVERRIDE=0 timeout "$(within 150)" vitest run \
+tests 'conformance, and replay against eager' env NVIDIA_TF32_OVERRIDE=0 timeout "$(within 200)" vitest run \
   test/policy/backends/native-conformance.test.ts "${NATIVE_TESTS[@]:1}"
 
 # Utilisation is sampled while the bench runs; 0 % in most lines means that the GPU waits.
@@ -39,7 +39,7 @@ if command -v nvidia-smi >/dev/null; then
   nvidia-smi --query-gpu=utilization.gpu,memory.used,power.draw --format=csv,noheader,nounits -l 1 >"$out/utilisation.csv" &
   sampler=$!
 fi
-bench_all() { timeout "$(within 120)" npx --no-install isogym bench train --json --backend "$BACKEND" --size "$SIZES" --seconds 2 --decode 16,64,256 >"$out/bench.json"; }
+bench_all() { timeout "$(within 120)" npx --no-install isogym bench train --json --backend "$BACKEND" --size "$SIZES" --seconds 1 --decode 16,64,256 >"$out/bench.json"; }
 step 'bench train' bench_all
 if [ -n "${sampler:-}" ]; then kill "$sampler"; fi
 # Tokens/s, beside what the GPU should give on paper (docs/backends.md).
