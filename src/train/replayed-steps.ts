@@ -100,7 +100,7 @@ export class ReplayedSteps implements Steps {
     try {
       for (let epoch = 0; epoch < epochs; epoch++) steps.push(this.#step(parts, objective, optimizer, maxNorm));
     } catch (error) {
-      if (this.#updates > updates) this.#restore(updates);
+      if (epochs > 1 && (this.#updates > updates || this.#broken)) this.#restore(updates);
       throw error;
     }
     return { microBatches: parts.length, paddingShare: bucketPadding(parts), steps };

@@ -1,5 +1,6 @@
 import * as tf from '@tensorflow/tfjs';
 import { beforeAll, describe, expect, test } from 'vitest';
+import type { NodeBackend } from '../../src/policy/backends/node-backend.ts';
 import { selectBackend } from '../../src/policy/backends/select.ts';
 import type { Weights } from '../../src/policy/model.ts';
 import { tabularModel } from '../../src/policy/tabular-model.ts';
@@ -164,6 +165,49 @@ describe.skipIf(!NATIVE)('replayed steps', () => {
       steps.dispose();
     },
   );
+
+  /** TensorFlow fails in the n-th update of the weights from now on, once it has changed them. */
+  function failing(n: number): { restore(): void } {
+    const backend = tf.backend() as NodeBackend;
+    const { binding } = backend;
+    let updates = 0;
+    const runSavedModel: typeof binding.runSavedModel = (session, inputs, from, to) => {
+      const made = binding.runSavedModel(session, inputs, from, to);
+      if (to.includes('/apply:') && ++updates === n) throw new Error('no memory');
+      return made;
+    };
+    backend.binding = Object.create(binding, { runSavedModel: { value: runSavedModel } });
+    return {
+      restore: () => {
+        backend.binding = binding;
+      },
+    };
+  }
+
+  test('a failure of TensorFlow inside the update itself ends the steps: neither learnt from nor saved any more', async () => {
+    const steps = new ReplayedSteps(model, { weights });
+    await steps.update(options({ batch: batch(LENGTHS[1]!, 'good') }));
+    const fault = failing(1);
+    await expect(steps.update(options({ batch: batch(LENGTHS[1]!, 'bad') }))).rejects.toThrow('no memory');
+    fault.restore();
+    const lost = { code: 'STATE_LOST', hint: expect.stringContaining('--resume') };
+    await expect(steps.update(options({ batch: batch(LENGTHS[1]!, 'next') }))).rejects.toMatchObject(lost);
+    await expect(steps.snapshot()).rejects.toMatchObject(lost);
+    steps.dispose();
+  });
+
+  test.each([1, 2])('one in update %i of two epochs goes back to the weights before both, to the bit', async (n) => {
+    const steps = new ReplayedSteps(model, { weights });
+    await steps.update(options({ batch: batch(LENGTHS[1]!, 'good'), epochs: 2 }));
+    const before = await steps.snapshot();
+    const fault = failing(n);
+    const bad = options({ batch: batch(LENGTHS[1]!, 'bad'), epochs: 2 });
+    await expect(steps.update(bad)).rejects.toThrow('no memory');
+    fault.restore();
+    expect(await steps.snapshot()).toEqual(before);
+    await steps.update(options({ batch: batch(LENGTHS[1]!, 'next'), epochs: 2 }));
+    steps.dispose();
+  });
 
   test('forgetting and anchoring are those of eager steps', async () => {
     const both: Steps[] = [new EagerSteps(model, { weights }), new ReplayedSteps(model, { weights })];
