@@ -67,6 +67,8 @@ export async function install(options: InstallOptions): Promise<Installed> {
     if (inside) rmSync(library.include, { recursive: true });
     note('proving it');
     const proof = await proveSetup(proofKind(options), staging, signal);
+    // `native` takes this library as well, where it has none of its own.
+    if (proofKind(options) === 'cuda') await proveSetup('native', staging, signal);
     const manifest = manifestOf(options, tools, proof, bytes);
     writeFileSync(join(staging, 'setup.json'), `${JSON.stringify(manifest, null, 2)}\n`);
     signal.throwIfAborted();
