@@ -14,6 +14,7 @@
  * The answer's first letter is its kind: `k` ok, `e` error, `t` an error marked transient, `d` the call stack was too deep,
  * `o` too much output, `r` code that was refused or is no function.
  */
+import { GONE } from './globals.ts';
 
 /** Longest string that may leave the isolate, in UTF-16 code units. A tool's own `maxOutput` is applied outside, on what is left. */
 export const MAX_TEXT = 1_048_576;
@@ -27,19 +28,6 @@ export const RUN_CODE = 'isogymRunCode';
 /** Local methods of dates, which become those of UTC. */
 const UNITS = ['Date', 'FullYear', 'Hours', 'Milliseconds', 'Minutes', 'Month', 'Seconds'];
 const TEXTS = ['String', 'DateString', 'TimeString', 'LocaleString', 'LocaleDateString', 'LocaleTimeString'];
-/** Taken from the global object. */
-const GLOBALS = [
-  'WebAssembly',
-  'SharedArrayBuffer',
-  'Atomics',
-  'console',
-  'WeakRef',
-  'FinalizationRegistry',
-  'Intl',
-  'Temporal',
-  'Promise',
-  'eval',
-];
 const lines = (names: readonly string[], line: (name: string) => string) =>
   names.map((name) => `  ${line(name)}`).join('\n');
 
@@ -74,8 +62,7 @@ const GUARD = String.raw`'use strict';
   });
   const head = (text, length) => (text.length > length ? apply(slice, text, [0, length]) : text);
 
-  // What escapes the heap limit or the timeout, or lets in the host's locale, memory pressure and clock.
-${lines(GLOBALS, (name) => `delete global.${name};`)}
+${lines(GONE, (name) => `delete global.${name};`)}
   delete Array.fromAsync;
   const bufferPrototype = ArrayBuffer.prototype;
   bufferPrototype.resize = undefined;
