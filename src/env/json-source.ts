@@ -21,16 +21,20 @@ export function partsOf(text: string): readonly { readonly key: string | null; r
   return parts;
 }
 
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+
+/** Space, line feed, carriage return and tab are all of JSON's that is no more than a space. */
 function skipSpace(text: string, from: number): number {
   let at = from;
-  while (' \t\n\r'.includes(text[at] ?? 'end')) at++;
+  while (text.charCodeAt(at) <= 0x20) at++;
   return at;
 }
 
 /** One past the closing quote of the string that opens at `from`. */
 function stringEnd(text: string, from: number): number {
   let at = from + 1;
-  while (text[at] !== '"') at += text[at] === '\\' ? 2 : 1;
+  for (let unit = text.charCodeAt(at); unit !== QUOTE; unit = text.charCodeAt(at)) at += unit === BACKSLASH ? 2 : 1;
   return at + 1;
 }
 
@@ -38,21 +42,29 @@ function valueEnd(text: string, from: number): number {
   let at = from;
   let depth = 0;
   do {
-    const char = text[at];
-    if (char === '"') {
+    const unit = text.charCodeAt(at);
+    if (unit === QUOTE) {
       at = stringEnd(text, at);
-    } else if (char === '{' || char === '[') {
+    } else if (unit === 0x7b || unit === 0x5b) {
+      // { or [
       depth++;
       at++;
-    } else if (char === '}' || char === ']') {
+    } else if (unit === 0x7d || unit === 0x5d) {
+      // } or ]
       depth--;
       at++;
     } else if (depth > 0) {
       at++;
     } else {
-      // A bare number, true, false or null.
-      while (at < text.length && !',]} \t\n\r'.includes(text[at] as string)) at++;
+      at = bareEnd(text, at);
     }
   } while (depth > 0);
+  return at;
+}
+
+/** One past a number, true, false or null, which ends with the text, or at a comma, a bracket or a space. */
+function bareEnd(text: string, from: number): number {
+  let at = from;
+  while (at < text.length && !',]} \t\n\r'.includes(text[at] as string)) at++;
   return at;
 }
