@@ -129,7 +129,9 @@ export class RolloutPool implements RolloutEngine {
     const run = this.#last.then(() =>
       this.#earned.run(requests.map(crossing), crossingPolicy(policy), execute, signal, ended),
     );
-    this.#last = run.catch(() => {});
+    // Not the run itself, which would keep its episodes.
+    const over = () => {};
+    this.#last = run.then(over, over);
     return run;
   }
 
@@ -234,8 +236,12 @@ export class RolloutPool implements RolloutEngine {
         const { format } = this.#inside;
         const { version } = how;
         const cancelled = isSet(stop);
-        if ('packed' in answer)
-          return unpackEpisodes(answer.packed, requests, { format, name, version, bounds, cancelled });
+        if ('packed' in answer) {
+          // Taken out of the answer: piscina keeps its tasks in a map, and what a map once held V8 keeps until it clears its old
+          // generation, which would be all bytes of tens of thousands of episodes.
+          const bytes = new Uint8Array(answer.packed.buffer.transfer());
+          return unpackEpisodes(bytes, requests, { format, name, version, bounds, cancelled });
+        }
         const episodes = readEpisodes(answer.episodes, requests, name, bounds);
         const known = policy.kind === 'recorded' || requests.some(({ fork }) => fork?.goesOn) ? null : version;
         for (const episode of episodes) checkActed(episode, known, cancelled);

@@ -48,23 +48,22 @@ export async function collect(
   signal?: AbortSignal,
 ): Promise<readonly Trajectory[]> {
   const byId = tasksById(tasks);
-  const judged = new Map<Episode, { readonly batch: Promise<readonly Trajectory[]>; readonly place: number }>();
+  const batches: Promise<readonly Trajectory[]>[] = [];
+  /** Where each stands in all batches. */
+  const places = new Map<Episode, number>();
   const begin = (episodes: readonly Episode[]) => {
     const batch = judgeThese(rig, episodes, byId);
     // Awaited below, unless the run itself fails first.
     batch.catch(() => {});
-    for (const [place, episode] of episodes.entries()) judged.set(episode, { batch, place });
+    batches.push(batch);
+    for (const episode of episodes) places.set(episode, places.size);
   };
   const episodes = await rig.rollouts.run(requests, scheduled(policy, rig), signal, begin);
   signal?.throwIfAborted();
-  const others = episodes.filter((episode) => !judged.has(episode));
+  const others = episodes.filter((episode) => !places.has(episode));
   if (others.length > 0) begin(others);
-  const trajectories: Trajectory[] = [];
-  for (const episode of episodes) {
-    const { batch, place } = judged.get(episode) as { batch: Promise<readonly Trajectory[]>; place: number };
-    trajectories.push((await batch)[place] as Trajectory);
-  }
-  return trajectories;
+  const judged = (await Promise.all(batches)).flat();
+  return episodes.map((episode) => judged[places.get(episode) as number] as Trajectory);
 }
 
 /** Judges episodes that have ended, a known-wrong canary with every batch. @throws VERIFIER_COMPROMISED */
