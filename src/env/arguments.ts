@@ -15,6 +15,8 @@ interface Checked {
  * an episode would depend on which others its worker has run; so it is what they would come to once more.
  */
 const known = new WeakMap<JsonObject, Checked>();
+/** Longer ones [UTF-16 code units] are not kept: a default or a transform can make much of little. */
+const MAX_KNOWN = 1024;
 
 /** The arguments as the tool gets them (defaults filled in), or everything that is wrong with them. */
 export function validated(
@@ -28,7 +30,7 @@ export function validated(
     const parsed = tool.parameters.safeParse(args);
     if (parsed.success) {
       const checked = { tool, json: JSON.stringify(parsed.data) };
-      if (Object.isFrozen(args)) known.set(args, checked);
+      if (checked.json.length <= MAX_KNOWN && Object.isFrozen(args)) known.set(args, checked);
       return checked;
     }
     return { problems: parsed.error.issues.flatMap((issue) => problemsIn(issue, tool, args)) };

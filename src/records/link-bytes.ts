@@ -80,7 +80,8 @@ export class LinkBytes {
   }
 
   /**
-   * A JSON value: its kind, in one byte, and what it holds. Members in the order of their keys' UTF-16 code units.
+   * A JSON value: null and numbers as above; 3 and a text; 4 for true, 5 for false; 6, how many and each element; 7, how many and
+   * each member, its key and its value, in the order of the keys' UTF-16 code units.
    * @param as what a text in it most often is
    */
   json(value: Json, as: string): void {
@@ -90,7 +91,7 @@ export class LinkBytes {
     } else if (typeof value === 'number') {
       this.number(value);
     } else if (typeof value !== 'object' || value === null) {
-      this.integer(value === null ? 0 : value ? 4 : 5);
+      this.integer(typeof value === 'boolean' ? (value ? 4 : 5) : ABSENT);
     } else if (Array.isArray(value)) {
       this.integer(6);
       this.integer(value.length);

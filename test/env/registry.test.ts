@@ -269,10 +269,13 @@ describe('arguments that nobody can change', () => {
         effect: 'read',
       });
     const told: string[] = [];
-    const registry = new ToolRegistry([strict('long', 9), strict('short', 2)], (tool, argsJson) => {
-      told.push(`${tool} ${argsJson}`);
-      return { status: 'ok', text: '' };
-    });
+    const registry = new ToolRegistry(
+      [strict('long', 9), strict('short', 2), strict('longest', 2000)],
+      (tool, argsJson) => {
+        told.push(`${tool} ${argsJson}`);
+        return { status: 'ok', text: '' };
+      },
+    );
     const args = Object.freeze({ key: 'abc' });
     registry.call(issued('long', args));
     registry.call(issued('long', args));
@@ -281,6 +284,10 @@ describe('arguments that nobody can change', () => {
     registry.call(issued('long', args));
     expect(checks).toBe(2);
     expect(told).toEqual(Array(3).fill('long {"key":"abc","more":9}'));
+    const much = Object.freeze({ key: 'x'.repeat(1100) });
+    for (let i = 0; i < 2; i++) registry.call(issued('longest', much));
+    expect(checks).toBe(4);
+    told.length = 3;
     const open = { key: 'a' };
     registry.call(issued('long', open));
     open.key = 'b';
