@@ -151,7 +151,7 @@ export function* liveEpisode(setup: EpisodeSetup): LiveEpisode {
     for (const call of action.calls) {
       const skipped = crash && registry.skip(call, 'an earlier call crashed');
       const record = skipped ?? (yield* registry.call(call));
-      if (record.states.at(-1) === 'crashed') crash = record;
+      if (record.error !== undefined && record.states.at(-1) === 'crashed') crash = record;
       calls.push(record);
     }
     transcript.step(action, calls, tokens);
