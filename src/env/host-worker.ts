@@ -56,8 +56,8 @@ async function answer(task: WorkerTask): Promise<WorkerAnswer> {
       if ('death' in answer) return answer;
       const { result } = answer;
       if (!(result instanceof Uint8Array)) return { episodes: result };
-      // The frame's bytes are part of a larger buffer.
-      return handedOver(new Uint8Array(result));
+      // In a buffer of its own: see `FrameReader`.
+      return handedOver(result as Uint8Array<ArrayBuffer>);
     }
     case 'converse': {
       try {

@@ -26,58 +26,48 @@ export function encodeBytes(bytes: Uint8Array): Buffer {
 /** Takes bytes as they come and gives whole messages. */
 export class FrameReader {
   readonly #maxBytes: number;
-  #chunks: Buffer[] = [];
-  #length = 0;
+  readonly #header = Buffer.alloc(HEADER);
+  /** Of the frame whose header has come. */
+  #body: Uint8Array<ArrayBuffer> | undefined;
+  /** How much there is of what is being filled: of the body, or of the header where there is none. */
+  #filled = 0;
 
   constructor(maxBytes: number = MAX_FRAME_BYTES) {
     this.#maxBytes = maxBytes;
   }
 
-  /** The messages that `chunk` completes: those in JSON parsed and not looked at further, those in bytes as they are. @throws BROKEN_FRAME where a frame is too long or no JSON. */
+  /**
+   * The messages that `chunk` completes: those in JSON parsed and not looked at further, those in bytes as they are, each in a
+   * buffer of its own, so that it can be handed over. @throws BROKEN_FRAME where a frame is too long or no JSON.
+   */
   push(chunk: Buffer): unknown[] {
-    this.#chunks.push(chunk);
-    this.#length += chunk.length;
     const messages: unknown[] = [];
-    for (let header = this.#next(); header !== undefined; header = this.#next()) {
-      const size = header % BYTES;
-      if (size > this.#maxBytes) {
-        throw new IsogymError('BROKEN_FRAME', `expected a message of at most ${this.#maxBytes} bytes, found ${size}`);
-      }
-      if (this.#length < HEADER + size) break;
-      const body = this.#take(HEADER + size).subarray(HEADER);
-      messages.push(header < BYTES ? parsed(body) : body);
+    for (let at = 0; at < chunk.length; ) {
+      const part = this.#body ?? this.#header;
+      const end = Math.min(chunk.length, at + part.length - this.#filled);
+      part.set(chunk.subarray(at, end), this.#filled);
+      this.#filled += end - at;
+      at = end;
+      if (this.#filled < part.length) break;
+      this.#filled = 0;
+      const header = this.#header.readUInt32LE(0);
+      this.#body ??= this.#begun(header % BYTES);
+      if (part === this.#header && this.#body.length > 0) continue;
+      messages.push(header < BYTES ? parsed(this.#body) : this.#body);
+      this.#body = undefined;
     }
     return messages;
   }
 
-  /** What the next frame says of itself, once its header is here. */
-  #next(): number | undefined {
-    if (this.#length < HEADER) return undefined;
-    const [first] = this.#chunks;
-    if (first !== undefined && first.length >= HEADER) return first.readUInt32LE(0);
-    return this.#joined().readUInt32LE(0);
-  }
-
-  #take(bytes: number): Buffer {
-    const all = this.#joined();
-    const rest = all.subarray(bytes);
-    this.#chunks = rest.length > 0 ? [rest] : [];
-    this.#length = rest.length;
-    return all.subarray(0, bytes);
-  }
-
-  #joined(): Buffer {
-    const [first, ...more] = this.#chunks;
-    if (first !== undefined && more.length === 0) return first;
-    const all = Buffer.concat(this.#chunks);
-    this.#chunks = [all];
-    return all;
+  #begun(size: number): Uint8Array<ArrayBuffer> {
+    if (size <= this.#maxBytes) return new Uint8Array(size);
+    throw new IsogymError('BROKEN_FRAME', `expected a message of at most ${this.#maxBytes} bytes, found ${size}`);
   }
 }
 
-function parsed(bytes: Buffer): unknown {
+function parsed(bytes: Uint8Array<ArrayBuffer>): unknown {
   try {
-    return JSON.parse(bytes.toString('utf8'));
+    return JSON.parse(Buffer.from(bytes.buffer).toString('utf8'));
   } catch (cause) {
     throw new IsogymError('BROKEN_FRAME', `expected a message in JSON: ${messageOf(cause)}`, { cause });
   }

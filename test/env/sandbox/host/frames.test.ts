@@ -41,5 +41,17 @@ it('a frame that says it is too long is refused before it is read, and one that 
 it('bytes come out as bytes, between messages', () => {
   const bytes = Uint8Array.of(0x7b, 0, 255);
   const all = Buffer.concat([encodeFrame('a'), encodeBytes(bytes), encodeFrame('b'), encodeBytes(new Uint8Array())]);
-  expect(new FrameReader().push(all)).toEqual(['a', Buffer.from(bytes), 'b', Buffer.alloc(0)]);
+  expect(new FrameReader().push(all)).toEqual(['a', bytes, 'b', new Uint8Array()]);
+});
+
+it('bytes have a buffer of their own, in whatever pieces they come', () => {
+  const bytes = Uint8Array.from({ length: 300 }, (_, i) => i);
+  const stream = Buffer.concat([encodeBytes(bytes), encodeFrame('b'), encodeBytes(bytes)]);
+  for (const size of [1, 3, 7, 303, 304, 305, 1000]) {
+    const reader = new FrameReader();
+    const found: unknown[] = [];
+    for (let at = 0; at < stream.length; at += size) found.push(...reader.push(stream.subarray(at, at + size)));
+    expect(found).toEqual([bytes, 'b', bytes]);
+    for (const one of [found[0], found[2]] as Uint8Array[]) expect(one.buffer.byteLength).toBe(300);
+  }
 });
