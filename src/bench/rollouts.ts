@@ -88,7 +88,7 @@ export async function benchRollouts(
       for (const workers of o.workers) {
         const maxSteps = o.maxSteps === undefined ? {} : { maxSteps: o.maxSteps };
         const setup = { environment: o.environment, options: o.options, ...maxSteps };
-        const pool = await RolloutPool.start({ ...setup, reset: o.reset, isolation, workers });
+        const pool = await RolloutPool.start({ ...setup, reset: o.reset, isolation, workers, now: o.now });
         places.push({ isolation, workers, pool, rig: { rollouts: pool, verifiers, verifier, stepPenalty: 0.05 } });
       }
     }

@@ -40,6 +40,9 @@ export default async function work(task: WorkerTask): Promise<WorkerAnswer> {
   }
 }
 
+/** By this name come tasks of which a second may lie ready: see the pool. */
+export const shared = work;
+
 async function answer(task: WorkerTask): Promise<WorkerAnswer> {
   switch (task.kind) {
     case 'load':

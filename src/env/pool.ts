@@ -42,6 +42,11 @@ export class RolloutPool implements RolloutEngine {
   readonly #ownsHosts: boolean;
   readonly #earned: EarnedReset;
   readonly #notice: (text: string) => void;
+  readonly #now: () => number;
+  /** Tasks that were sent and not answered, when that number last changed, and what `busyMs` was then. */
+  #inHand = 0;
+  #counted = 0;
+  #busyMs = 0;
   /** The run before. Runs follow each other, so that a token policy is never asked by two at once. */
   #last: Promise<unknown> = Promise.resolve();
 
@@ -51,7 +56,9 @@ export class RolloutPool implements RolloutEngine {
     workers: number,
     ownsHosts: boolean,
     notice: (text: string) => void,
+    now: () => number,
   ) {
+    this.#now = now;
     this.#earned = new EarnedReset(inside.environment, notice);
     this.#notice = notice;
     this.#threads = threads;
@@ -67,9 +74,11 @@ export class RolloutPool implements RolloutEngine {
       readonly host?: HostOptions;
       /** Told what a person should know, e.g. that reset level `state` is not earned. Default: Node's warnings. */
       readonly notice?: (text: string) => void;
+      /** A clock [ms], for `busyMs`. */
+      readonly now?: () => number;
     },
   ): Promise<RolloutPool> {
-    const { workers, host = {}, notice = (text) => process.emitWarning(text), ...setup } = o;
+    const { workers, host = {}, notice = (text) => process.emitWarning(text), now = () => 0, ...setup } = o;
     if (!(Number.isInteger(workers) && workers > 0)) {
       throw inputError('WORKERS', `workers: expected a positive integer, found ${workers}`);
     }
@@ -103,10 +112,13 @@ export class RolloutPool implements RolloutEngine {
       workerData,
       // One that owns a host must hear of it between two tasks too, and not sleep.
       atomics: ownsHosts ? 'async' : 'sync',
+      // A second chunk lies ready at each host, so that none waits until this thread, which may be unpacking, hears of its last.
+      concurrentTasksPerWorker: ownsHosts ? 2 : 1,
+      loadBalancer: leastBusy,
     });
     // A worker that dies between two tasks is replaced; nothing of it was lost.
     threads.on('error', () => {});
-    const pool = new RolloutPool(threads, inside, workers, ownsHosts, notice);
+    const pool = new RolloutPool(threads, inside, workers, ownsHosts, notice, now);
     try {
       await pool.#all({ kind: 'load' });
       await pool.#earned.register(setup.options, (requests, policy, ended) =>
@@ -145,9 +157,10 @@ export class RolloutPool implements RolloutEngine {
     this.#earned.lose();
   }
 
-  /** Time that the workers had a task in hand, all of them together, since the start [ms]. */
+  /** Time that the workers had a task in hand, all of them together, since the start [ms]; 0 without a clock. */
   get busyMs(): number {
-    return this.#threads.histogram.runTime.mean * this.#threads.completed;
+    this.#count(0);
+    return this.#busyMs;
   }
 
   /** Waits for the runs that have begun. */
@@ -172,7 +185,7 @@ export class RolloutPool implements RolloutEngine {
         const { name, version } = policy.policy;
         const send: SendShare = async (share, port) => {
           const task: WorkerTask = { kind: 'converse', requests: share, name, version, bounds, port, stop };
-          const answer = await this.#send(task, [port]);
+          const answer = await this.#send(task, ALONE, [port]);
           return 'death' in answer ? answer.death : undefined;
         };
         const conversation = new Conversation(policy, requests, send, {
@@ -194,7 +207,7 @@ export class RolloutPool implements RolloutEngine {
       const most = this.#ownsHosts ? 256 : 128;
       const size = Math.min(most, Math.max(16, Math.ceil(requests.length / (4 * this.#workers))));
       const episodes = await inLanes(chunked(requests, size), 2 * this.#workers, async (chunk) => {
-        const some = await this.#act(chunk, { policy, name, version, bounds, stop });
+        const some = await this.#act(chunk, false, { policy, name, version, bounds, stop });
         ended(some);
         return some;
       });
@@ -205,12 +218,13 @@ export class RolloutPool implements RolloutEngine {
   }
 
   /**
-   * Where a worker or its host dies, one of its chunk's episodes did it: each is run again alone, so that the others come to
-   * what they would have come to, and the one is a failure of its own. Not halves upon halves: what hangs would be waited
-   * for at each of them.
+   * Where a worker or its host dies, an episode of one of its chunks did it: each of them is run again, alone at a worker, so
+   * that the others come to what they would have come to, and the one is a failure of its own. Not halves upon halves: what
+   * hangs would be waited for at each of them.
    */
   async #act(
     requests: readonly RolloutRequest[],
+    alone: boolean,
     how: {
       readonly policy: InsideSpec;
       readonly name: string;
@@ -231,7 +245,7 @@ export class RolloutPool implements RolloutEngine {
     };
     let answer: Served;
     try {
-      answer = await this.#send(task);
+      answer = await this.#send(task, alone || !this.#ownsHosts ? ALONE : SHARED);
       if (!('death' in answer)) {
         const { format } = this.#inside;
         const { version } = how;
@@ -252,11 +266,11 @@ export class RolloutPool implements RolloutEngine {
       if (error instanceof IsogymError && !untrusted) throw error;
       answer = { death: { kind: untrusted ? 'untrusted' : 'died', message: messageOf(error) } };
     }
-    const [only, ...more] = requests;
-    if (only === undefined) return [];
     const { kind, message } = answer.death;
-    if (more.length === 0) return [failedEpisode(only, name, 'sandbox-failure', message, kind)];
-    return (await Promise.all(requests.map((request) => this.#act([request], how)))).flat();
+    // What dies dies of the task that it was at; but a host that spoke out of turn may have spoken in the next one's.
+    const only = requests.length === 1 && (alone || kind !== 'untrusted');
+    if (only) return requests.map((request) => failedEpisode(request, name, 'sandbox-failure', message, kind));
+    return (await Promise.all(requests.map((request) => this.#act([request], true, how)))).flat();
   }
 
   /** What an episode's record can hold at most. */
@@ -277,15 +291,39 @@ export class RolloutPool implements RolloutEngine {
   }
 
   #all(task: WorkerTask): Promise<unknown> {
-    return Promise.all(Array.from({ length: this.#workers }, () => this.#send(task)));
+    return Promise.all(Array.from({ length: this.#workers }, () => this.#send(task, ALONE)));
   }
 
-  async #send(task: WorkerTask, transferList: MessagePort[] = []): Promise<Served> {
-    const answer = await this.#threads.run(task, { transferList });
-    if ('failed' in answer) throw errorOf(answer.failed);
-    return answer;
+  async #send(task: WorkerTask, name: string, transferList: MessagePort[] = []): Promise<Served> {
+    this.#count(1);
+    try {
+      const answer = await this.#threads.run(task, { name, transferList });
+      if ('failed' in answer) throw errorOf(answer.failed);
+      return answer;
+    } finally {
+      this.#count(-1);
+    }
+  }
+
+  /** An idle worker comes before a second task at a busy one. */
+  #count(change: number): void {
+    const now = this.#now();
+    this.#busyMs += Math.min(this.#inHand, this.#workers) * (now - this.#counted);
+    this.#counted = now;
+    this.#inHand += change;
   }
 }
+
+/** What a worker's function is called for a task that waits for an idle worker, and for one that may lie ready at a busy one. */
+const ALONE = 'default';
+const SHARED = 'shared';
+
+type Balancer = NonNullable<NonNullable<ConstructorParameters<typeof Piscina>[0]>['loadBalancer']>;
+
+const leastBusy: Balancer = ({ name }, workers) => {
+  const idle = workers.find(({ currentUsage }) => currentUsage === 0);
+  return idle ?? (name === SHARED ? workers.find(({ currentUsage }) => currentUsage === 1) : undefined) ?? null;
+};
 
 type Served = Exclude<WorkerAnswer, { readonly failed: HostError }>;
 

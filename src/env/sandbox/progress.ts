@@ -3,7 +3,7 @@
  * Nobody watches unless `watchFrom` was called; the marks cost nanoseconds either way.
  */
 
-/** Places in the shared memory. `COUNT` moves with every mark, `LIMIT` is the bound [ms] of what runs now (0: nothing has one), `CANCEL` the number of the task that is cancelled. */
+/** Places in the shared memory. `COUNT` moves with every mark, `LIMIT` is the bound [ms] of what runs now (0: nothing has one), `CANCEL` the number of the last task that is cancelled. */
 export const COUNT = 0;
 export const LIMIT = 1;
 export const CANCEL = 2;

@@ -25,7 +25,7 @@ export interface HostTalk {
   readonly bytes: Uint8Array | undefined;
   say(body: unknown): void;
   heard(listener: (body: unknown) => void): void;
-  /** True once the owner has cancelled the task; read at any time, also in the midst of synchronous work. */
+  /** True once the owner has cancelled the task or one after it; read at any time, also in the midst of synchronous work. */
   readonly signal: { readonly aborted: boolean };
 }
 
@@ -55,6 +55,8 @@ const listeners = new Map<number, (body: unknown) => void>();
 let service: Promise<HostService> | undefined;
 /** Bytes that the next task comes with. */
 let beside: Uint8Array | undefined;
+/** One task after the other, in the order in which they came. */
+let last: Promise<void> | undefined;
 
 const end = () => process.kill(process.pid, 'SIGKILL');
 channel.on('end', end);
@@ -76,7 +78,7 @@ function take(message: ToHost): void {
       );
       return;
     case 'task':
-      void serve(message.task, message.body, message.bytes && beside);
+      last = following(last, message.task, message.body, message.bytes && beside);
       beside = undefined;
       return;
     case 'say':
@@ -91,6 +93,11 @@ async function start(setup: unknown): Promise<HostService> {
   return made;
 }
 
+async function following(before: Promise<void> | undefined, ...task: Parameters<typeof serve>): Promise<void> {
+  await before;
+  await serve(...task);
+}
+
 async function serve(task: number, body: unknown, bytes: Uint8Array | undefined): Promise<void> {
   try {
     const running = await service;
@@ -101,7 +108,7 @@ async function serve(task: number, body: unknown, bytes: Uint8Array | undefined)
       heard: (listener) => listeners.set(task, listener),
       signal: {
         get aborted() {
-          return Atomics.load(marks, CANCEL) === task;
+          return Atomics.load(marks, CANCEL) >= task;
         },
       },
     };

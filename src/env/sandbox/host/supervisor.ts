@@ -1,4 +1,7 @@
-/** @module The supervisor of one sandbox host: gives it one task at a time, and replaces it where it dies or has served its time. */
+/**
+ * @module The supervisor of one sandbox host: gives it tasks, and replaces it where it dies or has served its time. A host does
+ * one task after the other, in the order in which it was given them: a further one lies ready, so that it need not wait for it.
+ */
 import { IsogymError } from '../../../records/errors.ts';
 import { type HostLimits, HostProcess } from './process.ts';
 import { type Death, errorOf, type FromHost, type HostError, untrusted } from './protocol.ts';
@@ -31,7 +34,8 @@ interface OpenTask {
   readonly host: HostProcess;
   readonly number: number;
   readonly heard: ((body: unknown) => void) | undefined;
-  readonly resolve: (answer: HostAnswer) => void;
+  /** `undefined`: its host died before it came to it. */
+  readonly resolve: (answer: HostAnswer | undefined) => void;
   readonly reject: (error: unknown) => void;
 }
 
@@ -42,7 +46,12 @@ export class HostSupervisor {
   #spare: HostProcess | undefined;
   #served = 0;
   #tasks = 0;
-  #open: OpenTask | undefined;
+  /** In the order of their numbers; the host is at the first. */
+  readonly #open: OpenTask[] = [];
+  /** Settles once the tasks before have been given to a host. */
+  #given: Promise<unknown> = Promise.resolve();
+  /** Wakes who waits until no task is open. */
+  #drained: (() => void) | undefined;
   #closed = false;
 
   constructor(o: SupervisorOptions) {
@@ -55,35 +64,29 @@ export class HostSupervisor {
   }
 
   /**
-   * One task; the next one waits for its end, which is the caller's to see to.
+   * One task. Where the host dies, the task that it was at has died; those behind it go to the next host.
    * @throws the service's own errors (IsogymError), HOST_FAILED where no host can be started, FRAME_TOO_LONG
    */
-  async run(body: unknown, { weight, bytes, heard }: HostTaskOptions): Promise<HostAnswer> {
-    if (this.#open !== undefined) throw new IsogymError('INTERNAL', 'a sandbox host was given two tasks at once');
-    const host = await this.#host();
-    const number = ++this.#tasks;
-    const { promise, resolve, reject } = Promise.withResolvers<HostAnswer>();
-    this.#open = { host, number, heard, resolve, reject };
-    host.heard = (message) => this.#take(host, message);
-    host.watch();
-    try {
-      host.post({ kind: 'task', task: number, body, ...(bytes === undefined ? {} : { bytes: true }) }, bytes);
-      return await promise;
-    } finally {
-      this.#open = undefined;
-      host.rest();
-      this.#served += weight;
+  async run(body: unknown, o: HostTaskOptions): Promise<HostAnswer> {
+    let answer: HostAnswer | undefined;
+    while (answer === undefined) {
+      const given = this.#given.then(() => this.#give(body, o));
+      this.#given = given.catch(() => {});
+      answer = await (await given).answer;
     }
+    return answer;
   }
 
   /** To the task that runs. */
   say(body: unknown): void {
-    if (this.#open !== undefined) this.#current?.post({ kind: 'say', task: this.#open.number, body });
+    const [running] = this.#open;
+    running?.host.post({ kind: 'say', task: running.number, body });
   }
 
-  /** Asks the task that runs to come to an end; it is seen in the midst of synchronous work too. */
+  /** Asks the tasks that are open to come to an end; it is seen in the midst of synchronous work too. */
   cancel(): void {
-    if (this.#open !== undefined) this.#current?.cancel(this.#open.number);
+    const last = this.#open.at(-1);
+    last?.host.cancel(last.number);
   }
 
   /** Process ids of the hosts that live: the current one and the spare. */
@@ -102,11 +105,31 @@ export class HostSupervisor {
     await Promise.all(hosts.map((host) => host.death));
   }
 
-  /** The host that the next task goes to: alive, ready, and not past its time. */
+  /** The answer wrapped, since what an `async` function returns is awaited. */
+  async #give(
+    body: unknown,
+    { weight, bytes, heard }: HostTaskOptions,
+  ): Promise<{ readonly answer: Promise<HostAnswer | undefined> }> {
+    const host = await this.#host();
+    const number = ++this.#tasks;
+    const { promise, resolve, reject } = Promise.withResolvers<HostAnswer | undefined>();
+    host.post({ kind: 'task', task: number, body, ...(bytes === undefined ? {} : { bytes: true }) }, bytes);
+    host.watch();
+    this.#open.push({ host, number, heard, resolve, reject });
+    this.#served += weight;
+    return { answer: promise };
+  }
+
+  /** The host that the next task goes to: alive, ready, and not past its time. What is open is open at one host alone. */
   async #host(): Promise<HostProcess> {
-    if (this.#current !== undefined && this.#served >= this.#o.recycleAfter) {
-      this.#current.kill('died', 'it has served its time');
+    const due = this.#served >= this.#o.recycleAfter;
+    if (this.#open.length > 0 && (due || this.#current?.dead === true)) {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      this.#drained = resolve;
+      await promise;
     }
+    if (this.#closed) throw new IsogymError('HOST_FAILED', 'The sandbox host has been closed.');
+    if (due) this.#current?.kill('died', 'it has served its time');
     for (let falseStarts = 0; this.#current === undefined || this.#current.dead; falseStarts++) {
       this.#current = this.#spare ?? this.#begin();
       this.#spare = undefined;
@@ -130,20 +153,31 @@ export class HostSupervisor {
     const host = new HostProcess(this.#o.service, this.#o.setup, this.#o.limits);
     // Once for each host and not for each task: what waits for its death would keep every task's answer until then.
     void host.death.then((death) => {
-      if (this.#open?.host === host) this.#open.resolve({ death });
+      if (this.#open[0]?.host !== host) return;
+      const [first, ...behind] = this.#open.splice(0);
+      first?.resolve({ death });
+      for (const open of behind) open.resolve(this.#closed ? { death } : undefined);
+      this.#drained?.();
     });
+    host.heard = (message) => this.#take(host, message);
     return host;
   }
 
   #take(host: HostProcess, message: FromHost): void {
-    const open = this.#open;
-    if (open === undefined || message.kind === 'ready' || message.task !== open.number) {
+    const [open] = this.#open;
+    // Also one that talks after its last word, or of a task that it has not come to, is not believed.
+    if (open === undefined || open.host !== host || message.kind === 'ready' || message.task !== open.number) {
       throw untrusted('words about the task that it was given');
     }
-    if (message.kind === 'say') open.heard?.(message.body);
-    else if (message.kind === 'done') open.resolve({ result: message.body });
+    if (message.kind === 'say') {
+      open.heard?.(message.body);
+      return;
+    }
+    this.#open.shift();
+    if (message.kind === 'done') open.resolve({ result: message.body });
     else open.reject(errorOf(message.error));
-    // A host that talks after its last word is not believed again.
-    if (message.kind !== 'say') host.heard = () => host.kill('untrusted', 'it spoke without having been asked');
+    if (this.#open.length > 0) return;
+    host.rest();
+    this.#drained?.();
   }
 }

@@ -125,6 +125,94 @@ describe('a host that fails is dead, says of what, and the next task has another
   });
 });
 
+describe('tasks that are given together', () => {
+  const pidOf = (answer: unknown) => (answer as { result: { pid: number } }).result.pid;
+
+  it('are done one after the other by one host, and each has its own answer', async () => {
+    const supervisor = await supervise();
+    const ended: number[] = [];
+    const answers = await Promise.all(
+      [1, 2, 3, 4].map(async (i) => {
+        const answer = await run(supervisor, i === 3 ? { do: 'throw' } : { do: 'echo', i }).catch(
+          (error) => error.code,
+        );
+        ended.push(i);
+        return answer;
+      }),
+    );
+    expect(ended).toEqual([1, 2, 3, 4]);
+    expect(answers.map((answer) => answer.result?.body.i ?? answer)).toEqual([1, 2, 'WRONG', 4]);
+    expect(new Set([0, 1, 3].map((i) => pidOf(answers[i]))).size).toBe(1);
+  });
+
+  it('do not begin before the one before them has ended', async () => {
+    const supervisor = await supervise();
+    const said: unknown[] = [];
+    const first = run(supervisor, { do: 'converse' }, (body) => {
+      said.push(body);
+      if (said.length === 1) setTimeout(() => supervisor.say('enough'), 100);
+    });
+    const second = run(supervisor, { do: 'echo' }).then(() => said.push('second'));
+    expect(await first).toEqual({ result: 'over' });
+    said.push('over');
+    await second;
+    expect(said).toEqual(['begin', 'over', 'second']);
+  });
+
+  it('cost one alone where it takes the host down: those behind it are done by the next host', async () => {
+    const supervisor = await supervise();
+    const [first] = supervisor.pids;
+    const answers = await Promise.all([
+      run(supervisor, { do: 'echo' }),
+      run(supervisor, { do: 'abort' }),
+      run(supervisor, { do: 'echo' }),
+      run(supervisor, { do: 'loop' }),
+      run(supervisor, { do: 'echo' }),
+    ]);
+    expect(answers.map((answer) => ('death' in answer ? answer.death.kind : 'done'))).toEqual([
+      'done',
+      'died',
+      'done',
+      'hang',
+      'done',
+    ]);
+    const pids = [0, 2, 4].map((i) => pidOf(answers[i]));
+    expect(pids[0]).toBe(first);
+    expect(new Set(pids).size).toBe(3);
+  });
+
+  it('are cancelled together', async () => {
+    const supervisor = await supervise();
+    const running = Promise.all([
+      run(supervisor, { do: 'until cancelled' }),
+      run(supervisor, { do: 'until cancelled' }),
+    ]);
+    setTimeout(() => supervisor.cancel(), 100);
+    expect(await running).toEqual([{ result: 'cancelled' }, { result: 'cancelled' }]);
+    const next = run(supervisor, { do: 'until cancelled' });
+    setTimeout(() => supervisor.cancel(), 100);
+    expect(await next).toEqual({ result: 'cancelled' });
+  });
+
+  it('wait for the next host where this one has served its time', async () => {
+    const supervisor = await supervise({ recycleAfter: 2 });
+    const answers = await Promise.all(Array.from({ length: 5 }, () => run(supervisor, { do: 'echo' })));
+    expect(new Set(answers.map(pidOf)).size).toBe(3);
+  });
+
+  it('end with it when it is closed, and begin no other host', async () => {
+    const supervisor = await supervise();
+    await run(supervisor, { do: 'echo' });
+    const { pids } = supervisor;
+    const running = [run(supervisor, { do: 'loop' }), run(supervisor, { do: 'echo' })];
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    await supervisor.close();
+    for (const answer of await Promise.all(running)) expect(answer).toMatchObject({ death: { kind: 'died' } });
+    expect(await run(supervisor, { do: 'echo' }).catch((error) => error.code)).toBe('HOST_FAILED');
+    expect([...pids, ...supervisor.pids].map(alive)).toEqual([false, false]);
+  });
+});
+
 describe('the life of a host', () => {
   it('ends once it has served its time', async () => {
     const supervisor = await supervise({ recycleAfter: 2 });
