@@ -1,12 +1,9 @@
 /** @module Rollouts in a pool of workers. The same requests give the same episodes, whatever the number of workers and wherever the worlds run. */
-import type { MessagePort } from 'node:worker_threads';
-import { Piscina } from 'piscina';
 import { TABULAR } from '../policy/tabular-policy.ts';
 import { IsogymError, inputError, messageOf } from '../records/errors.ts';
 import type { Episode } from '../records/trajectory.ts';
 import { Conversation, type SendShare } from './conversation.ts';
 import { EarnedReset, type Execute } from './earned-reset.ts';
-import type { Environment } from './environment.ts';
 import { Inside } from './inside.ts';
 import { checkActed } from './issued.ts';
 import { importEnvironment } from './load.ts';
@@ -23,48 +20,26 @@ import {
   writeRequests,
 } from './rollouts.ts';
 import { bundle } from './sandbox/bundle.ts';
-import type { HostLimits } from './sandbox/host/process.ts';
-import { errorOf, type HostError } from './sandbox/host/protocol.ts';
-import { heapLimitHolds, prepareThreads } from './sandbox/isolated-vm.ts';
-import { resolveModule } from './sandbox/resolve-module.ts';
+import { heapLimitHolds } from './sandbox/isolated-vm.ts';
 import { failedEpisode } from './transcript.ts';
 import { unpackEpisodes } from './unpack.ts';
 import { type KnownBounds, readEpisodes } from './untrusted.ts';
-import type { HostSetup, WorkerAnswer, WorkerSetup, WorkerTask } from './work.ts';
-
-/** Bounds of the sandbox hosts, for isolation `process`; each has a default. */
-export type HostOptions = Partial<HostLimits & Pick<HostSetup, 'recycleAfter'>>;
+import type { WorkerTask } from './work.ts';
+import { type HostOptions, type Served, Workers } from './workers.ts';
 
 export class RolloutPool implements RolloutEngine {
-  readonly #threads: Piscina<WorkerTask, WorkerAnswer>;
+  readonly #workers: Workers;
   readonly #inside: Inside;
-  readonly #workers: number;
-  readonly #ownsHosts: boolean;
   readonly #earned: EarnedReset;
   readonly #notice: (text: string) => void;
-  readonly #now: () => number;
-  /** Tasks that were sent and not answered, when that number last changed, and what `busyMs` was then. */
-  #inHand = 0;
-  #counted = 0;
-  #busyMs = 0;
   /** The run before. Runs follow each other, so that a token policy is never asked by two at once. */
   #last: Promise<unknown> = Promise.resolve();
 
-  private constructor(
-    threads: Piscina<WorkerTask, WorkerAnswer>,
-    inside: Inside,
-    workers: number,
-    ownsHosts: boolean,
-    notice: (text: string) => void,
-    now: () => number,
-  ) {
-    this.#now = now;
+  private constructor(workers: Workers, inside: Inside, notice: (text: string) => void) {
     this.#earned = new EarnedReset(inside.environment, notice);
     this.#notice = notice;
-    this.#threads = threads;
-    this.#inside = inside;
     this.#workers = workers;
-    this.#ownsHosts = ownsHosts;
+    this.#inside = inside;
   }
 
   /** Starts the workers and loads the environment in each. @throws what loading it throws */
@@ -92,40 +67,20 @@ export class RolloutPool implements RolloutEngine {
         'Leave environment.isolation out.',
       );
     }
-    const ownsHosts = inside.environment.isolation === 'process';
-    if (!ownsHosts && !heapLimitHolds()) {
+    const threads = new Workers({ setup, script }, inside.environment, { count: workers, host, now });
+    if (!threads.ownHosts && !heapLimitHolds()) {
       notice(
         `isolation thread: V8 ${process.versions.v8} does not hold a heap to its limit, so a world that grows may take all of the machine's memory; leave environment.isolation out, or use Node 22`,
       );
     }
-    const workerData: WorkerSetup = {
-      setup,
-      script,
-      ...(ownsHosts ? { host: hostSetup(inside.environment, host, workers) } : {}),
-    };
-    const file = ownsHosts ? './host-worker.ts' : './worker.ts';
-    prepareThreads();
-    const threads = new Piscina<WorkerTask, WorkerAnswer>({
-      filename: resolveModule(new URL(file, import.meta.url)).href,
-      minThreads: workers,
-      maxThreads: workers,
-      workerData,
-      // One that owns a host must hear of it between two tasks too, and not sleep.
-      atomics: ownsHosts ? 'async' : 'sync',
-      // A second chunk lies ready at each host, so that none waits until this thread, which may be unpacking, hears of its last.
-      concurrentTasksPerWorker: ownsHosts ? 2 : 1,
-      loadBalancer: leastBusy,
-    });
-    // A worker that dies between two tasks is replaced; nothing of it was lost.
-    threads.on('error', () => {});
-    const pool = new RolloutPool(threads, inside, workers, ownsHosts, notice, now);
+    const pool = new RolloutPool(threads, inside, notice);
     try {
-      await pool.#all({ kind: 'load' });
+      await threads.all({ kind: 'load' });
       await pool.#earned.register(setup.options, (requests, policy, ended) =>
         pool.#run(requests, policy, undefined, ended),
       );
     } catch (error) {
-      await pool.#end();
+      await threads.end();
       throw error;
     }
     return pool;
@@ -159,14 +114,13 @@ export class RolloutPool implements RolloutEngine {
 
   /** Time that the workers had a task in hand, all of them together, since the start [ms]; 0 without a clock. */
   get busyMs(): number {
-    this.#count(0);
-    return this.#busyMs;
+    return this.#workers.busyMs;
   }
 
   /** Waits for the runs that have begun. */
   async close(): Promise<void> {
     await this.#last;
-    await this.#end();
+    await this.#workers.end();
   }
 
   async #run(
@@ -179,13 +133,14 @@ export class RolloutPool implements RolloutEngine {
     const cancel = () => Atomics.store(stop, 0, 1);
     if (signal?.aborted) cancel();
     signal?.addEventListener('abort', cancel);
+    const { count, ownHosts } = this.#workers;
     try {
       const bounds = this.#bounds(policy);
       if (policy.kind === 'tokens') {
         const { name, version } = policy.policy;
         const send: SendShare = async (share, port) => {
           const task: WorkerTask = { kind: 'converse', requests: share, name, version, bounds, port, stop };
-          const answer = await this.#send(task, ALONE, [port]);
+          const answer = await this.#workers.send(task, { transferList: [port] });
           return 'death' in answer ? answer.death : undefined;
         };
         const conversation = new Conversation(policy, requests, send, {
@@ -193,8 +148,8 @@ export class RolloutPool implements RolloutEngine {
           notice: this.#notice,
         });
         // One share a worker, by turns, so that those who live at once are spread over them.
-        const shares = Array.from({ length: Math.min(this.#workers, requests.length) }, (_, worker) =>
-          requests.filter((_, i) => i % this.#workers === worker),
+        const shares = Array.from({ length: Math.min(count, requests.length) }, (_, worker) =>
+          requests.filter((_, i) => i % count === worker),
         );
         await conversation.run(shares);
         const episodes = requests.map((request) => conversation.episode(request.id));
@@ -204,9 +159,9 @@ export class RolloutPool implements RolloutEngine {
       // Made here too, so that what does not suit the environment is the caller's error and not each worker's.
       const { name, version } = this.#inside.policy(policy, requests);
       // 5 to 10 ms of work in each, a few for each worker, so that none waits long for the last.
-      const most = this.#ownsHosts ? 256 : 128;
-      const size = Math.min(most, Math.max(16, Math.ceil(requests.length / (4 * this.#workers))));
-      const episodes = await inLanes(chunked(requests, size), 2 * this.#workers, async (chunk) => {
+      const most = ownHosts ? 256 : 128;
+      const size = Math.min(most, Math.max(16, Math.ceil(requests.length / (4 * count))));
+      const episodes = await inLanes(chunked(requests, size), 2 * count, async (chunk) => {
         const some = await this.#act(chunk, false, { policy, name, version, bounds, stop });
         ended(some);
         return some;
@@ -245,7 +200,7 @@ export class RolloutPool implements RolloutEngine {
     };
     let answer: Served;
     try {
-      answer = await this.#send(task, alone || !this.#ownsHosts ? ALONE : SHARED);
+      answer = await this.#workers.send(task, { shared: !alone });
       if (!('death' in answer)) {
         const { format } = this.#inside;
         const { version } = how;
@@ -282,63 +237,6 @@ export class RolloutPool implements RolloutEngine {
     // A policy's own view of a state stands outside the limit.
     return { vocabulary, maxSteps: limits.maxSteps, maxTokens: limits.maxTokens + limits.maxSteps };
   }
-
-  async #end(): Promise<void> {
-    // A thread that ends takes its host or its isolates along; ended by hand, nothing is left for the system to clear away. Where
-    // a worker never came up there is nothing to end.
-    await this.#all({ kind: 'close' }).catch(() => undefined);
-    await this.#threads.destroy();
-  }
-
-  #all(task: WorkerTask): Promise<unknown> {
-    return Promise.all(Array.from({ length: this.#workers }, () => this.#send(task, ALONE)));
-  }
-
-  async #send(task: WorkerTask, name: string, transferList: MessagePort[] = []): Promise<Served> {
-    this.#count(1);
-    try {
-      const answer = await this.#threads.run(task, { name, transferList });
-      if ('failed' in answer) throw errorOf(answer.failed);
-      return answer;
-    } finally {
-      this.#count(-1);
-    }
-  }
-
-  /** An idle worker comes before a second task at a busy one. */
-  #count(change: number): void {
-    const now = this.#now();
-    this.#busyMs += Math.min(this.#inHand, this.#workers) * (now - this.#counted);
-    this.#counted = now;
-    this.#inHand += change;
-  }
-}
-
-/** What a worker's function is called for a task that waits for an idle worker, and for one that may lie ready at a busy one. */
-const ALONE = 'default';
-const SHARED = 'shared';
-
-type Balancer = NonNullable<NonNullable<ConstructorParameters<typeof Piscina>[0]>['loadBalancer']>;
-
-const leastBusy: Balancer = ({ name }, workers) => {
-  const idle = workers.find(({ currentUsage }) => currentUsage === 0);
-  return idle ?? (name === SHARED ? workers.find(({ currentUsage }) => currentUsage === 1) : undefined) ?? null;
-};
-
-type Served = Exclude<WorkerAnswer, { readonly failed: HostError }>;
-
-/** Defaults: 512 MiB and four heaps of resident memory, 250 ms of grace, 10 s without a sign of progress, 100 000 episodes: a start costs what some ten thousand episodes do. */
-function hostSetup(environment: Environment, options: HostOptions, workers: number): HostSetup {
-  const {
-    residentMiB = 512 + 4 * (environment.memoryMiB + (environment.code?.memoryMiB ?? 0)),
-    graceMs = 250,
-    outsideMs = 10_000,
-    recycleAfter = 100_000,
-    frameBytes,
-  } = options;
-  const closed = new Int32Array(new SharedArrayBuffer(4));
-  const limits = { residentMiB, graceMs, outsideMs, ...(frameBytes === undefined ? {} : { frameBytes }) };
-  return { limits, recycleAfter, closed, workers };
 }
 
 function isSet(stop: Int32Array): boolean {
@@ -359,7 +257,13 @@ async function inLanes<T, R>(items: readonly T[], lanes: number, each: (item: T)
   const lane = async () => {
     while (next < items.length) {
       const place = next++;
-      results[place] = await each(items[place] as T);
+      try {
+        results[place] = await each(items[place] as T);
+      } catch (error) {
+        // The others begin nothing more.
+        next = items.length;
+        throw error;
+      }
     }
   };
   await Promise.all(Array.from({ length: lanes }, lane));
