@@ -5,10 +5,10 @@
 import type { CreateWorld, Environment, ResetLevel } from '../env/environment.ts';
 import { runEpisode } from '../env/episode.ts';
 import { Inside } from '../env/inside.ts';
-import type { InsideSpec, RolloutRequest } from '../env/rollouts.ts';
+import type { InsideSpec, RolloutRequest } from '../env/rollouts/rollouts.ts';
+import { SteppedEpisodes, type SteppedHost } from '../env/rollouts/stepped-episodes.ts';
 import { bundle } from '../env/sandbox/bundle.ts';
 import { WorldHost, type WorldSession } from '../env/sandbox/world-host.ts';
-import { SteppedEpisodes, type SteppedHost } from '../env/stepped-episodes.ts';
 import type { Policy } from '../policy/policy.ts';
 import type { Json } from '../records/json.ts';
 import { deriveSeed, generator } from '../records/random.ts';

@@ -1,6 +1,6 @@
 /** @module The policies that benches run, by name: an environment's scripts, and learners as they are before the first step. */
 import type { Environment } from '../env/environment.ts';
-import type { PolicySpec } from '../env/rollouts.ts';
+import type { PolicySpec } from '../env/rollouts/rollouts.ts';
 import { type Backend, describeBackend, selectBackend } from '../policy/backends/select.ts';
 import { generator } from '../records/random.ts';
 import { agentOf } from '../train/agent.ts';

@@ -5,8 +5,8 @@
  */
 import type { Environment, Isolation, ResetLevel } from '../env/environment.ts';
 import { importEnvironment } from '../env/load.ts';
-import { RolloutPool } from '../env/pool.ts';
-import type { PolicySpec } from '../env/rollouts.ts';
+import { RolloutPool } from '../env/rollouts/pool.ts';
+import type { PolicySpec } from '../env/rollouts/rollouts.ts';
 import type { Task } from '../records/task.ts';
 import type { Trajectory } from '../records/trajectory.ts';
 import { collect, groupRequests, type Rig } from '../train/collect.ts';

@@ -1,6 +1,6 @@
 /** @module Checks of whole episodes: seeds, scripts, the tabular view, and what the oracle needs. */
 import { makeTasks } from '../env/make-tasks.ts';
-import type { InsideSpec } from '../env/rollouts.ts';
+import type { InsideSpec } from '../env/rollouts/rollouts.ts';
 import type { Grammar } from '../policy/grammar/index.ts';
 import { stopRule } from '../records/stop-reason.ts';
 import type { Episode } from '../records/trajectory.ts';

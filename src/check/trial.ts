@@ -4,7 +4,7 @@ import type { Environment, ResetLevel } from '../env/environment.ts';
 import { runEpisode } from '../env/episode.ts';
 import { Inside } from '../env/inside.ts';
 import { finishCall, ToolRegistry } from '../env/registry.ts';
-import type { InsideSpec, RolloutRequest } from '../env/rollouts.ts';
+import type { InsideSpec, RolloutRequest } from '../env/rollouts/rollouts.ts';
 import { type ForkableWorld, WorldFailure, WorldHost, type WorldSession } from '../env/sandbox/world-host.ts';
 import { failedEpisode } from '../env/transcript.ts';
 import type { ToolCall } from '../records/action.ts';

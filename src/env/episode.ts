@@ -8,9 +8,9 @@ import type { CallRecord, Episode } from '../records/trajectory.ts';
 import type { Environment } from './environment.ts';
 import type { Format } from './format.ts';
 import { type Execution, executed, ToolRegistry } from './registry.ts';
-import type { RolloutRequest } from './rollouts.ts';
+import type { RolloutRequest } from './rollouts/rollouts.ts';
+import type { Halt, HaltReason } from './rollouts/schedule.ts';
 import type { WorldOutcome, WorldSession } from './sandbox/world-host.ts';
-import type { Halt, HaltReason } from './schedule.ts';
 import { Transcript } from './transcript.ts';
 
 /** All of an `AbortSignal` that the loop reads; a flag shared between threads can be one. */

@@ -11,7 +11,7 @@ import { IsogymError, inputError } from '../records/errors.ts';
 import { nearest } from '../records/nearest.ts';
 import type { Environment } from './environment.ts';
 import { type Format, formatOf } from './format.ts';
-import type { InsideSpec, RolloutRequest, RolloutSetup } from './rollouts.ts';
+import type { InsideSpec, RolloutRequest, RolloutSetup } from './rollouts/rollouts.ts';
 
 export class Inside {
   readonly environment: Environment;

@@ -10,7 +10,7 @@ import {
   type Step,
   TRAJECTORY_FORMAT,
 } from '../records/trajectory.ts';
-import { forkedFrom, type RolloutRequest } from './rollouts.ts';
+import { forkedFrom, type RolloutRequest } from './rollouts/rollouts.ts';
 
 /** What a policy sampled: ids, and the behaviour policy's logprob of each or null where it has none. */
 export interface Sampled {

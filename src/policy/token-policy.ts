@@ -28,7 +28,7 @@ export interface Answered {
  * Writes actions in ticks. A tick takes `joining` into the batch and feeds them; one that nobody joins takes each row of the
  * batch a token further, or several where the grammar leaves no choice. It gives the actions that it has finished, in the order
  * in which they joined. Who joins when is the caller's: callers that want the same bytes give the same ticks (see
- * `src/env/batcher.ts`). Where a tick fails, so have all actions that were being written.
+ * `src/env/rollouts/batcher.ts`). Where a tick fails, so have all actions that were being written.
  */
 export interface TokenPolicy {
   readonly name: string;

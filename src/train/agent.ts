@@ -1,6 +1,6 @@
 /** @module What is trained and how it acts: a model, and the policies made of its weights. The loop does not know which kind it has. */
 import type { Environment, TabularView } from '../env/environment.ts';
-import type { PolicySpec } from '../env/rollouts.ts';
+import type { PolicySpec } from '../env/rollouts/rollouts.ts';
 import { TransformerPolicy } from '../policy/generate.ts';
 import { actionGrammar } from '../policy/grammar/index.ts';
 import type { Model, NamedTensors, Weights } from '../policy/model.ts';

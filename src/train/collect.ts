@@ -1,6 +1,6 @@
 /** @module Rollouts, then their judgement: episodes are run without what is held, and scored with it once they have ended. */
-import type { PolicySpec, RolloutEngine, RolloutRequest } from '../env/rollouts.ts';
-import type { Schedule } from '../env/schedule.ts';
+import type { PolicySpec, RolloutEngine, RolloutRequest } from '../env/rollouts/rollouts.ts';
+import type { Schedule } from '../env/rollouts/schedule.ts';
 import { deriveSeed } from '../records/random.ts';
 import { publicPart, type Task } from '../records/task.ts';
 import type { Episode, Score, Trajectory } from '../records/trajectory.ts';

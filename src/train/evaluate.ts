@@ -1,5 +1,5 @@
 /** @module Evaluation: one rollout of every held-out task, outcome first, with intervals. */
-import type { PolicySpec } from '../env/rollouts.ts';
+import type { PolicySpec } from '../env/rollouts/rollouts.ts';
 import { deriveSeed } from '../records/random.ts';
 import { publicPart, type Task } from '../records/task.ts';
 import type { Trajectory } from '../records/trajectory.ts';

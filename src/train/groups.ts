@@ -1,6 +1,6 @@
 /** @module The groups of an iteration: begun or carried over, rolled out, and given when they are complete; what the batch came to in figures. */
-import type { PolicySpec, RolloutRequest } from '../env/rollouts.ts';
-import { type BatchFigures, DEFAULT_SCHEDULE } from '../env/schedule.ts';
+import type { PolicySpec, RolloutRequest } from '../env/rollouts/rollouts.ts';
+import { type BatchFigures, DEFAULT_SCHEDULE } from '../env/rollouts/schedule.ts';
 import { IsogymError } from '../records/errors.ts';
 import { deriveSeed } from '../records/random.ts';
 import { publicPart, type Task } from '../records/task.ts';

@@ -2,7 +2,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
-import type { PolicySpec } from '../env/rollouts.ts';
+import type { PolicySpec } from '../env/rollouts/rollouts.ts';
 import type { RunFolder } from '../io/run-folder.ts';
 import { IsogymError } from '../records/errors.ts';
 import type { Trajectory } from '../records/trajectory.ts';

@@ -1,5 +1,5 @@
 /** @module The learning loop, as it stands in the papers: roll out groups, judge, form advantages, step. */
-import type { BatchFigures } from '../env/schedule.ts';
+import type { BatchFigures } from '../env/rollouts/schedule.ts';
 import type { Task } from '../records/task.ts';
 import type { Trajectory } from '../records/trajectory.ts';
 import { groupAdvantages } from './advantages.ts';

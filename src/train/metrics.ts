@@ -1,6 +1,6 @@
 /** @module One line of `metrics.jsonl`: a function of config, seed and backend, with no clock in it. */
 
-import type { BatchFigures } from '../env/schedule.ts';
+import type { BatchFigures } from '../env/rollouts/schedule.ts';
 import { STOP_RULES, type StopReason } from '../records/stop-reason.ts';
 import type { SandboxFailure, Trajectory } from '../records/trajectory.ts';
 import type { AdvantageStatistics } from './advantages.ts';

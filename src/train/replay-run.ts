@@ -1,7 +1,7 @@
 /** @module `isogym replay`: a run's episodes, their recorded actions executed again in fresh worlds, compared link by link. */
 import { join } from 'node:path';
 import { type Difference, firstDifference } from '../env/replay.ts';
-import type { RolloutRequest } from '../env/rollouts.ts';
+import type { RolloutRequest } from '../env/rollouts/rollouts.ts';
 import { loadConfig } from '../io/config-file.ts';
 import { readJsonl } from '../io/jsonl.ts';
 import { changesSince, engineOf, type Manifest } from '../io/manifest.ts';

@@ -2,8 +2,8 @@
 import { availableParallelism } from 'node:os';
 import type { Environment, ResetLevel } from '../env/environment.ts';
 import { importEnvironment } from '../env/load.ts';
-import { RolloutPool } from '../env/pool.ts';
-import type { Schedule } from '../env/schedule.ts';
+import { RolloutPool } from '../env/rollouts/pool.ts';
+import type { Schedule } from '../env/rollouts/schedule.ts';
 import { now } from '../io/clock.ts';
 import { parseOptions, type Where } from '../io/config-problems.ts';
 import { moduleUrl } from '../io/modules.ts';

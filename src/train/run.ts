@@ -1,5 +1,5 @@
 /** @module A run: trains as a config says and leaves a run folder. The shell around `loop.ts`: here are disk, clock and progress. What it starts from is `open-run.ts`. */
-import type { BatchFigures } from '../env/schedule.ts';
+import type { BatchFigures } from '../env/rollouts/schedule.ts';
 import { now, stopwatch } from '../io/clock.ts';
 import { configHash } from '../io/manifest.ts';
 import { quoted, shownPath } from '../io/paths.ts';

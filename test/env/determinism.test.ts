@@ -1,7 +1,7 @@
 import { afterAll, expect, test } from 'vitest';
 import type { Environment, Isolation } from '../../src/env/environment.ts';
 import { importEnvironment } from '../../src/env/load.ts';
-import { RolloutPool } from '../../src/env/pool.ts';
+import { RolloutPool } from '../../src/env/rollouts/pool.ts';
 import type { Episode } from '../../src/records/trajectory.ts';
 import { requestsOf } from '../fixtures/rollouts.ts';
 import { diceEpisodes } from './same-bytes.ts';

@@ -1,9 +1,9 @@
 import { beforeAll, describe, expect, it, test } from 'vitest';
 import type { Environment } from '../../src/env/environment.ts';
 import { importEnvironment } from '../../src/env/load.ts';
-import { RolloutPool } from '../../src/env/pool.ts';
-import { RolloutRunner } from '../../src/env/rollout-runner.ts';
-import type { PolicySpec, RolloutRequest } from '../../src/env/rollouts.ts';
+import { RolloutPool } from '../../src/env/rollouts/pool.ts';
+import { RolloutRunner } from '../../src/env/rollouts/rollout-runner.ts';
+import type { PolicySpec, RolloutRequest } from '../../src/env/rollouts/rollouts.ts';
 import { carriedLinks, linksOf } from '../../src/records/hash-chain.ts';
 import type { Episode } from '../../src/records/trajectory.ts';
 import { FakeTokenPolicy, requestsOf } from '../fixtures/rollouts.ts';

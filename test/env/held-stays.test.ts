@@ -1,8 +1,8 @@
 import { Piscina } from 'piscina';
 import { afterEach, expect, test, vi } from 'vitest';
 import { importEnvironment } from '../../src/env/load.ts';
-import { RolloutPool } from '../../src/env/pool.ts';
-import { RolloutRunner } from '../../src/env/rollout-runner.ts';
+import { RolloutPool } from '../../src/env/rollouts/pool.ts';
+import { RolloutRunner } from '../../src/env/rollouts/rollout-runner.ts';
 import { EPISODE_KEYS, episodeOf, type Trajectory } from '../../src/records/trajectory.ts';
 import { FakeTokenPolicy, requestsOf } from '../fixtures/rollouts.ts';
 

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { FAMILIES } from '../../src/env/js-puzzles/families.ts';
 import jsPuzzles from '../../src/env/js-puzzles/index.ts';
 import type { Case, PuzzlePublic } from '../../src/env/js-puzzles/tasks.ts';
-import { RolloutPool } from '../../src/env/pool.ts';
+import { RolloutPool } from '../../src/env/rollouts/pool.ts';
 import { CODE_DEFAULTS, CodeSandbox } from '../../src/env/sandbox/code.ts';
 import { actionGrammar } from '../../src/policy/grammar/index.ts';
 import { Tokenizer } from '../../src/policy/tokenizer.ts';

@@ -1,8 +1,8 @@
 /** @module The same episodes from pools of several sizes and kinds, as text. */
 import type { Isolation } from '../../src/env/environment.ts';
 import { importEnvironment } from '../../src/env/load.ts';
-import { RolloutPool } from '../../src/env/pool.ts';
-import type { PolicySpec } from '../../src/env/rollouts.ts';
+import { RolloutPool } from '../../src/env/rollouts/pool.ts';
+import type { PolicySpec } from '../../src/env/rollouts/rollouts.ts';
 import { FakeTokenPolicy, requestsOf } from '../fixtures/rollouts.ts';
 
 const DICE = new URL('../fixtures/dice/index.ts', import.meta.url).href;

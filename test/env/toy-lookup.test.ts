@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { ScriptView } from '../../src/env/environment.ts';
 import { formatOf } from '../../src/env/format.ts';
-import { RolloutRunner } from '../../src/env/rollout-runner.ts';
+import { RolloutRunner } from '../../src/env/rollouts/rollout-runner.ts';
 import toyLookup from '../../src/env/toy-lookup/index.ts';
 import { type LookupPublic, PLACES } from '../../src/env/toy-lookup/tasks.ts';
 import { actionGrammar } from '../../src/policy/grammar/index.ts';

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import type { Ended, RolloutRequest } from '../../src/env/rollouts.ts';
+import type { Ended, RolloutRequest } from '../../src/env/rollouts/rollouts.ts';
 import type { Episode } from '../../src/records/trajectory.ts';
 import { collect, groupRequests, type Rig } from '../../src/train/collect.ts';
 import exactAnswer from '../../src/verifiers/exact-answer/index.ts';

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import type { PolicySpec } from '../../src/env/rollouts.ts';
-import type { Schedule } from '../../src/env/schedule.ts';
+import type { PolicySpec } from '../../src/env/rollouts/rollouts.ts';
+import type { Schedule } from '../../src/env/rollouts/schedule.ts';
 import type { Rig } from '../../src/train/collect.ts';
 import { evaluate } from '../../src/train/evaluate.ts';
 

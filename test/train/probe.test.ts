@@ -1,8 +1,8 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { RolloutRunner } from '../../src/env/rollout-runner.ts';
-import type { RolloutEngine } from '../../src/env/rollouts.ts';
+import { RolloutRunner } from '../../src/env/rollouts/rollout-runner.ts';
+import type { RolloutEngine } from '../../src/env/rollouts/rollouts.ts';
 import type { Rig } from '../../src/train/collect.ts';
 import { probe } from '../../src/train/probe.ts';
 import { TRIAL } from '../fixtures/rollouts.ts';

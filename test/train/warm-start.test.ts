@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import type { RolloutEngine } from '../../src/env/rollouts.ts';
+import type { RolloutEngine } from '../../src/env/rollouts/rollouts.ts';
 import toyLookup from '../../src/env/toy-lookup/index.ts';
 import { demonstrate } from '../../src/train/warm-start.ts';
 import exactAnswer from '../../src/verifiers/exact-answer/index.ts';

@@ -1,7 +1,7 @@
 /** @module One run of the exercise, all in the calling thread: tabular REINFORCE from scratch at one penalty with one seed. A worker of the exercise's pool. */
 import { importEnvironment } from '../../env/load.ts';
-import { RolloutRunner } from '../../env/rollout-runner.ts';
-import type { PolicySpec } from '../../env/rollouts.ts';
+import { RolloutRunner } from '../../env/rollouts/rollout-runner.ts';
+import type { PolicySpec } from '../../env/rollouts/rollouts.ts';
 import { moduleUrl } from '../../io/modules.ts';
 import { selectBackend } from '../../policy/backends/select.ts';
 import { IsogymError } from '../../records/errors.ts';

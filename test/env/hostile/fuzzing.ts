@@ -1,6 +1,6 @@
 /** @module What must hold of any program whatever: it ends, with something that may be seen, and nobody else is touched. */
 import { expect } from 'vitest';
-import { RolloutPool } from '../../../src/env/pool.ts';
+import { RolloutPool } from '../../../src/env/rollouts/pool.ts';
 import type { Episode } from '../../../src/records/trajectory.ts';
 import { requestOf, requestsOf } from '../../fixtures/rollouts.ts';
 import hostile from './environment.ts';

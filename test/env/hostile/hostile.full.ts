@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { RolloutPool } from '../../../src/env/pool.ts';
-import type { RolloutRequest } from '../../../src/env/rollouts.ts';
+import { RolloutPool } from '../../../src/env/rollouts/pool.ts';
+import type { RolloutRequest } from '../../../src/env/rollouts/rollouts.ts';
 import { residentMiBOf } from '../../../src/env/sandbox/host/process.ts';
 import type { Episode } from '../../../src/records/trajectory.ts';
 import { requestOf, requestsOf } from '../../fixtures/rollouts.ts';

@@ -1,0 +1,68 @@
+/**
+ * @module What a sandbox host may say in a conversation, read as if an attacker had said it: that it hears, once, and of an episode
+ * that was told to begin, one question at a time and in the end the record. Not the channel itself.
+ */
+
+import { objectOf, untrusted } from '../sandbox/host/protocol.ts';
+import type { RolloutRequest } from './rollouts.ts';
+import { type KnownBounds, readEpisode, readTokenRequest } from './untrusted.ts';
+import type { FromWorker, ToWorker } from './work.ts';
+
+export class HostTalk {
+  readonly #name: string;
+  readonly #bounds: KnownBounds;
+  /** Not ended. */
+  readonly #open: Map<string, RolloutRequest>;
+  readonly #begun = new Set<string>();
+  /** Have asked at all. */
+  readonly #known = new Set<string>();
+  /** Wait for an answer: the batch waits for whoever does not, so a second question would have it wait for ever. */
+  readonly #waiting = new Set<string>();
+  #hears = false;
+
+  constructor(requests: readonly RolloutRequest[], name: string, bounds: KnownBounds) {
+    this.#open = new Map(requests.map((request) => [request.id, request]));
+    this.#name = name;
+    this.#bounds = bounds;
+  }
+
+  /** To be called with what the host is told, before it is. */
+  told(messages: ToWorker): void {
+    for (const message of messages) {
+      if ('begin' in message) this.#begun.add(message.begin);
+      else this.#waiting.delete(message.episodeId);
+    }
+  }
+
+  /** @throws UNTRUSTED */
+  heard(body: unknown): FromWorker {
+    if (!Array.isArray(body)) throw untrusted('a list of messages');
+    return body.map((message): FromWorker[number] => {
+      const { hears, ask, ended } = objectOf(message);
+      if (hears === true) {
+        if (this.#hears) throw untrusted('that it hears, once');
+        this.#hears = true;
+        return { hears };
+      }
+      return ask === undefined ? { ended: this.#end(ended) } : { ask: this.#ask(ask) };
+    });
+  }
+
+  #ask(ask: unknown): ReturnType<typeof readTokenRequest> {
+    const request = readTokenRequest(ask, this.#open, this.#bounds);
+    const { episodeId, newIds } = request;
+    if (!this.#begun.has(episodeId)) throw untrusted('a question of an episode that was told to begin');
+    if (this.#waiting.has(episodeId)) throw untrusted('one question at a time');
+    if (newIds.length === 0 && !this.#known.has(episodeId)) throw untrusted('a context to begin with');
+    this.#known.add(episodeId);
+    this.#waiting.add(episodeId);
+    return request;
+  }
+
+  #end(ended: unknown): ReturnType<typeof readEpisode> {
+    const request = this.#open.get(String(objectOf(ended).id));
+    if (request === undefined || !this.#begun.has(request.id)) throw untrusted('the end of an episode that has begun');
+    this.#open.delete(request.id);
+    return readEpisode(ended, request, this.#name, this.#bounds);
+  }
+}

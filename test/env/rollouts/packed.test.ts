@@ -1,0 +1,131 @@
+import fc from 'fast-check';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { Inside } from '../../../src/env/inside.ts';
+import { importEnvironment } from '../../../src/env/load.ts';
+import { checkActed } from '../../../src/env/rollouts/issued.ts';
+import { packs } from '../../../src/env/rollouts/packed.ts';
+import { EpisodePacker } from '../../../src/env/rollouts/packer.ts';
+import { RolloutRunner } from '../../../src/env/rollouts/rollout-runner.ts';
+import {
+  type InsideSpec,
+  type RolloutRequest,
+  readRequests,
+  writeRequests,
+} from '../../../src/env/rollouts/rollouts.ts';
+import { type Known, unpackEpisodes } from '../../../src/env/rollouts/unpack.ts';
+import { readEpisode } from '../../../src/env/rollouts/untrusted.ts';
+import { failedEpisode } from '../../../src/env/transcript.ts';
+import { generator } from '../../../src/records/random.ts';
+import type { Episode } from '../../../src/records/trajectory.ts';
+import { stepCount } from '../../../src/records/unread.ts';
+import { requestOf, requestsOf, TOY_LOOKUP, TRIAL } from '../../fixtures/rollouts.ts';
+
+const bounds = { vocabulary: 488, maxSteps: 10, maxTokens: 4200 };
+const random = generator('table');
+const table = Float32Array.from({ length: 24 * 4 }, () => 4 * random() - 2);
+
+function packed(episodes: readonly Episode[]): Uint8Array {
+  const packer = new EpisodePacker();
+  for (const episode of episodes) packer.add(episode);
+  return packer.finish();
+}
+
+async function made(url: string, spec: InsideSpec, requests: readonly RolloutRequest[]) {
+  const setup = { environment: url, options: {}, maxSteps: 10 };
+  const runner = await RolloutRunner.create(setup);
+  const episodes = await runner.act(requests, spec);
+  await runner.close();
+  const inside = new Inside(await importEnvironment(url), setup);
+  const { name, version } = inside.policy(spec, requests);
+  return { episodes, known: { format: inside.format, name, version, bounds, cancelled: false } satisfies Known };
+}
+
+describe('packed episodes come out as they went in', () => {
+  it.each<[string, string, InsideSpec]>([
+    ['a script', TOY_LOOKUP, { kind: 'scripted', script: 'survey' }],
+    ['a uniform policy, with actions that are cut off', TOY_LOOKUP, { kind: 'uniform' }],
+    [
+      'a tabular policy, with logprobs',
+      TOY_LOOKUP,
+      { kind: 'tabular', table, version: 7, temperature: 1, greedy: false },
+    ],
+    ['a greedy one, without', TOY_LOOKUP, { kind: 'tabular', table, version: 7, temperature: 1, greedy: true }],
+    ['text of every kind', TRIAL, { kind: 'scripted', script: 'confess' }],
+    ['failures', TRIAL, { kind: 'scripted', script: 'endless' }],
+  ])('%s', async (_, url, spec) => {
+    const environment = await importEnvironment(url);
+    const odd = requestOf({ id: 't', prompt: '你好 😀 \u2028 \0 \ud800', public: {} });
+    const requests = [...requestsOf(environment, 20, 2), ...(url === TRIAL ? [odd] : [])];
+    const { episodes, known } = await made(url, spec, requests);
+    const out = unpackEpisodes(packed(episodes), requests, known);
+    expect(out.map(stepCount)).toEqual(episodes.map(({ steps }) => steps.length));
+    expect(JSON.stringify(out)).toBe(JSON.stringify(episodes));
+    expect(packs(spec, requests)).toBe(true);
+  });
+});
+
+it('requests come out as they went in, and what is held does not', () => {
+  const task = { id: 't', prompt: '"\ud800', public: { a: [1, '\u2028'] } };
+  const requests = [requestOf(task), requestOf(task, 1)];
+  expect(readRequests(writeRequests(requests))).toEqual(requests);
+  const held = requestOf({ ...task, public: 3, held: 'the answer' } as never);
+  expect(writeRequests([held])).not.toContain('the answer');
+  expect(readRequests(writeRequests([held]))[0]?.task).toEqual({ ...task, public: 3 });
+  const whole = {
+    ...requestOf(task),
+    fresh: true,
+    fork: { parent: failedEpisode(requestOf(task), 'p', 'cancelled', ''), step: 0 },
+  };
+  expect(readRequests(writeRequests([whole]))).toEqual([whole]);
+});
+
+describe('what a host could have changed', () => {
+  let requests: readonly RolloutRequest[];
+  let bytes: Uint8Array;
+  let known: Known;
+
+  beforeAll(async () => {
+    requests = requestsOf(await importEnvironment(TOY_LOOKUP), 2);
+    const result = await made(
+      TOY_LOOKUP,
+      { kind: 'tabular', table, version: 7, temperature: 1, greedy: false },
+      requests,
+    );
+    bytes = packed(result.episodes);
+    known = result.known;
+  });
+
+  it('is refused, or reads as an episode in which all is within its bounds', () => {
+    let refused = 0;
+    fc.assert(
+      fc.property(fc.nat(), fc.integer({ min: -(2 ** 31), max: 2 ** 31 - 1 }), fc.boolean(), (at, value, small) => {
+        const changed = bytes.slice();
+        new Int32Array(changed.buffer).set([small ? value % 40 : value], at % (changed.length >> 2));
+        try {
+          for (const [i, episode] of unpackEpisodes(changed, requests, known).entries()) {
+            checkActed(episode, known.version, false);
+            for (const logprob of episode.segments[0]?.logprobs ?? []) expect(logprob ?? 0).toBeLessThanOrEqual(0);
+            // The other reader, which knows nothing of this layout, and finds no other number of steps.
+            expect(readEpisode(JSON.parse(JSON.stringify(episode)), requests[i]!, known.name, bounds)).toEqual(episode);
+            expect(stepCount(episode)).toBe(episode.steps.length);
+          }
+        } catch (error) {
+          refused++;
+          expect(error).toMatchObject({ code: 'UNTRUSTED' });
+        }
+      }),
+      { numRuns: 2000, seed: 1 },
+    );
+    expect(refused).toBeGreaterThan(500);
+  });
+
+  it('is refused where it is cut, or goes on after its end', () => {
+    for (const length of [0, 8, 16, 100, bytes.length - 4]) {
+      expect(() => unpackEpisodes(bytes.slice(0, length), requests, known)).toThrow('sandbox host');
+    }
+    const longer = new Uint8Array(bytes.length + 4);
+    longer.set(bytes);
+    expect(() => unpackEpisodes(longer, requests, known)).toThrow('sandbox host');
+    expect(() => unpackEpisodes(bytes, requests.slice(1), known)).toThrow('nothing after the last episode');
+  });
+});
