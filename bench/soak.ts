@@ -8,7 +8,7 @@
 import { parseArgs } from 'node:util';
 import type { Isolation } from '../src/env/environment.ts';
 import { importEnvironment } from '../src/env/load.ts';
-import { RolloutPool } from '../src/env/pool.ts';
+import { RolloutPool } from '../src/env/rollouts/pool.ts';
 import { residentMiBOf } from '../src/env/sandbox/host/process.ts';
 import { now } from '../src/io/clock.ts';
 import { children } from '../src/io/cpu-time.ts';
