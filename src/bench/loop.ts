@@ -216,7 +216,8 @@ function timedHost(host: WorldHost, spent: Spent, now: () => number): SealedHost
     opening: (realm, publicJson, seed) => host.opening(realm, publicJson, seed),
     runAll: (operations) => inTime(() => host.runAll(operations)),
     failureOf: (outcome) => host.failureOf(outcome),
-    give: (realm) => inTime(() => host.give(realm)),
+    give: (realm, usable) => inTime(() => host.give(realm, usable)),
+    forget: () => inTime(() => host.forget()),
     open(publicJson, seed) {
       const world = inTime(() => host.open(publicJson, seed));
       return {

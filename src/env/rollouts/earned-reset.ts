@@ -91,15 +91,17 @@ export class EarnedReset {
     if (this.#level !== 'state') return execute(fresh(requests), policy, ended);
     const sample = byId(requests.filter(({ seed }) => isSampled(seed)));
     const comparisons = new Map<string, Promise<string | undefined>>();
-    const episodes = await execute(requests, policy, (some) => {
+    const compare: Ended = (some) => {
       ended(some);
       const sampled = some.filter(({ id }) => sample.has(id));
       if (sampled.length === 0 || signal?.aborted) return;
       const comparison = this.#compare(sampled, sample, policy, execute);
-      // Awaited below, unless the run itself fails first.
       comparison.catch(() => {});
       for (const { id } of sampled) comparisons.set(id, comparison);
-    });
+    };
+    // None of them outlives the run, however that ends.
+    const settled = () => Promise.allSettled(comparisons.values());
+    const episodes = await execute(requests, policy, compare).finally(settled);
     // In the order of the requests, so that what is said does not depend on who was first.
     for (const id of sample.keys()) {
       const found = await comparisons.get(id);

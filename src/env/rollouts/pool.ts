@@ -222,9 +222,8 @@ export class RolloutPool implements RolloutEngine {
       answer = { death: { kind: untrusted ? 'untrusted' : 'died', message: messageOf(error) } };
     }
     const { kind, message } = answer.death;
-    // What dies dies of the task that it was at; but a host that spoke out of turn may have spoken in the next one's.
-    const only = requests.length === 1 && (alone || kind !== 'untrusted');
-    if (only) return requests.map((request) => failedEpisode(request, name, 'sandbox-failure', message, kind));
+    // One that was not alone may have found its worker in a bad way.
+    if (alone) return requests.map((request) => failedEpisode(request, name, 'sandbox-failure', message, kind));
     return (await Promise.all(requests.map((request) => this.#act([request], true, how)))).flat();
   }
 

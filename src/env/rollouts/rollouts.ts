@@ -148,7 +148,7 @@ export interface RolloutSetup {
   readonly isolation?: Isolation;
 }
 
-/** Told of episodes as soon as they have ended, in any order, each once. */
+/** Told of episodes as soon as they have ended, in any order; of one that is run again, again. */
 export type Ended = (episodes: readonly Episode[]) => void;
 
 export interface RolloutEngine {

@@ -27,7 +27,7 @@ interface Slot {
 }
 
 /** All of a host that is asked of it. */
-export type SteppedHost = Pick<WorldHost, 'take' | 'opening' | 'runAll' | 'failureOf' | 'give'>;
+export type SteppedHost = Pick<WorldHost, 'take' | 'opening' | 'runAll' | 'failureOf' | 'give' | 'forget'>;
 
 type Alone = (request: RolloutRequest, policy: Policy, signal: StopSignal | undefined) => Promise<Episode>;
 
@@ -54,9 +54,10 @@ export class SteppedEpisodes {
   }
 
   /**
-   * One episode for each request, in order, each given as soon as those before it have been. Where a world runs late or ends its isolate, all that shared it are run again alone,
-   * from the beginning: what they come to does not depend on their neighbours. Where none of them was to blame, their calls are too
-   * long or their worlds too large to be run together, and from then on fewer are.
+   * One episode for each request, in order, each given as soon as those before it have been. Where a world runs late or ends its
+   * isolate, or memory is short, those whose outcome is not known are run again alone, from the beginning: what they come to does
+   * not depend on their neighbours. Where none of them was to blame, their calls are too long or their worlds too large to be run
+   * together, and from then on fewer are.
    */
   async run(
     requests: readonly RolloutRequest[],
@@ -73,37 +74,41 @@ export class SteppedEpisodes {
       }
     };
     const live = Math.min(this.#live, Math.ceil(requests.length / USES));
-    const lost: Slot[] = [];
-    let slots: Slot[] = [];
+    const slots = new Set<Slot>();
+    /** Places of those that are run again. */
+    const lost: number[] = [];
     let next = 0;
-    for (let tick = 1; slots.length > 0 || next < requests.length; tick++) {
-      for (; slots.length < live && next < requests.length; next++) {
-        const begun = this.#begin(requests[next] as RolloutRequest, next, policy, signal);
-        if ('realm' in begun) slots.push(begun);
-        else ended.set(next, begun);
-      }
-      const outcomes = this.#host.runAll(slots.map(({ waiting }) => waiting));
-      const onwards: Slot[] = [];
-      for (const [i, slot] of slots.entries()) {
-        const outcome = outcomes[i];
-        const step = outcome && this.#step(slot, outcome, policy, signal);
-        const episode = step instanceof Promise ? await step : step;
-        if (outcome !== undefined && episode === undefined) onwards.push(slot);
-        else {
-          policy.release?.(slot.request.id);
-          this.#host.give(slot.realm);
-          if (episode === undefined) lost.push(slot);
+    try {
+      for (let tick = 1; slots.size > 0 || next < requests.length; tick++) {
+        for (; slots.size < live && next < requests.length; next++) {
+          const begun = this.#begin(requests[next] as RolloutRequest, next, policy, signal);
+          if (begun === undefined) lost.push(next);
+          else if ('realm' in begun) slots.add(begun);
+          else ended.set(next, begun);
+        }
+        const waiting = [...slots];
+        const outcomes = this.#host.runAll(waiting.map((slot) => slot.waiting));
+        for (const [i, slot] of waiting.entries()) {
+          const outcome = outcomes[i];
+          const step = outcome && this.#step(slot, outcome, policy, signal);
+          const episode = step instanceof Promise ? await step : step;
+          if (outcome !== undefined && episode === undefined) continue;
+          this.#end(slot, slots, policy);
+          if (episode === undefined) lost.push(slot.place);
           else ended.set(slot.place, episode);
         }
+        give();
+        if (tick % TURN === 0) await nextTurn();
       }
-      slots = onwards;
-      give();
-      if (tick % TURN === 0) await nextTurn();
+    } finally {
+      // What an error has interrupted.
+      for (const slot of slots) this.#end(slot, slots, policy);
     }
+    this.#host.forget();
     // Once nobody else lives.
     const again: Episode[] = [];
-    for (const { place, request } of lost) {
-      const episode = await this.#alone(request, policy, signal);
+    for (const place of lost) {
+      const episode = await this.#alone(requests[place] as RolloutRequest, policy, signal);
       again.push(episode);
       ended.set(place, episode);
       give();
@@ -111,18 +116,32 @@ export class SteppedEpisodes {
     if (again.length > 0 && again.every(isRepeatable)) this.#live = Math.ceil(this.#live / 2);
   }
 
-  #begin(request: RolloutRequest, place: number, policy: Policy, signal: StopSignal | undefined): Slot | Episode {
+  /** Undefined where there is no room for its world: that may be its neighbours' doing. */
+  #begin(
+    request: RolloutRequest,
+    place: number,
+    policy: Policy,
+    signal: StopSignal | undefined,
+  ): Slot | Episode | undefined {
     if (signal?.aborted) return failedEpisode(request, policy.name, 'cancelled', 'it had not begun');
     // Rollouts of one task share it: a script that changed it would change what its siblings are begun with.
     frozen(request.task.public);
+    let realm: Realm;
     try {
-      const realm = this.#host.take();
-      const json = JSON.stringify(request.task.public);
-      const waiting = this.#host.opening(realm, json, deriveSeed(request.seed, 'world'));
-      return { place, request, realm, live: undefined, waiting };
-    } catch (error) {
-      return notOpened(request, policy.name, error);
+      realm = this.#host.take();
+    } catch {
+      return undefined;
     }
+    const json = JSON.stringify(request.task.public);
+    const waiting = this.#host.opening(realm, json, deriveSeed(request.seed, 'world'));
+    return { place, request, realm, live: undefined, waiting };
+  }
+
+  #end(slot: Slot, slots: Set<Slot>, policy: Policy): void {
+    slots.delete(slot);
+    policy.release?.(slot.request.id);
+    // A module that opened no world may be left half initialised.
+    this.#host.give(slot.realm, slot.live !== undefined);
   }
 
   /** Until it needs its world again, or ends. */

@@ -12,7 +12,7 @@
  * What a policy wrote is compiled by the guard alone, in a realm of its own, where those words are refused.
  *
  * The answer's first letter is its kind: `k` ok, `e` error, `t` an error marked transient, `d` the call stack was too deep,
- * `o` too much output, `r` code that was refused or is no function.
+ * `o` too much output, `m` no memory for a buffer, `r` code that was refused or is no function.
  */
 import { GONE } from './globals.ts';
 
@@ -202,6 +202,7 @@ ${lines(TEXTS, (text) => `datePrototype.to${text} = toUTCString;`)}
     try {
       if (tooDeep(error)) return 'dThe calls nest too deep.';
       const message = typeof error === 'string' ? error : error.message;
+      if (message === 'Array buffer allocation failed') return 'm' + message;
       if (typeof message !== 'string' || message === '') return 'eA value without a message was thrown.';
       return (error.transient === true ? 't' : 'e') + head(message, ${MAX_MESSAGE});
     } catch {
@@ -233,6 +234,13 @@ ${lines(TEXTS, (text) => `datePrototype.to${text} = toUTCString;`)}
     opened = world;
     return 'k';
   });
+
+  // What a world held is not in the way of its neighbours until the next one is opened here.
+  const close = () => {
+    opened = undefined;
+    tools = undefined;
+    return 'k';
+  };
 
   // Empty where the world declares none: then its state is known by its history alone.
   const snapshot = () => {
@@ -352,6 +360,8 @@ ${lines(TEXTS, (text) => `datePrototype.to${text} = toUTCString;`)}
           return open(a, b);
         case 'score':
           return score(a);
+        case 'close':
+          return close();
         case 'snapshot':
           return snapshot();
         case 'restore':

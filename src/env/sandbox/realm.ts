@@ -21,12 +21,17 @@ export type WorldOutcome =
       readonly bound?: 'too-deep' | 'too-much-output';
       /** Code of a policy that was not run. */
       readonly refused?: true;
+      /** There was no memory for a buffer: with nobody else in its isolate there may be. */
+      readonly shortOfMemory?: true;
     }
   | { readonly status: 'timeout' }
   | { readonly status: 'crashed'; readonly kind: SandboxFailure; readonly message: string };
 
 /** `open` (public JSON, seed) and `call` (tool, arguments JSON) of a world, `snapshot` and `restore` (what `snapshot` gave) of a world; `score` (JSON array of inputs) of a verifier, `code` (source, inputs JSON) of a policy. */
-export type Operation = 'open' | 'call' | 'snapshot' | 'restore' | 'score' | 'code';
+export type Operation = 'snapshot' | 'restore' | 'score' | 'code' | OperationTogether;
+
+/** Those that may be run for many realms at once. `close` forgets the world. */
+export type OperationTogether = 'open' | 'call' | 'close';
 
 /** The only way into a realm: see `guard.ts`. What stands in `more` is the rest of `a`. */
 export type Door = (operation: Operation, a: string, b: string, limit: number, ...more: string[]) => string;
@@ -34,7 +39,7 @@ export type Door = (operation: Operation, a: string, b: string, limit: number, .
 /** One operation of one realm, to be run with others. */
 export interface RealmOperation {
   readonly realm: Realm;
-  readonly operation: Operation;
+  readonly operation: OperationTogether;
   readonly a: string;
   readonly b: string;
   readonly timeoutMs: number;
@@ -109,10 +114,9 @@ export class Realm {
     return this.#line;
   }
 
-  /** What it came to together with others is not known. */
+  /** Nothing more is run in it: what it holds is not known. */
   lose(): void {
-    this.cell.retired = true;
-    this.#dead ??= died('It was run together with others, one of which ran late or died.');
+    this.#dead ??= died('What it holds is not known.');
   }
 
   /** Strings in, a string out, and nothing thrown: what is thrown here would be an object of this side. */
@@ -144,6 +148,8 @@ function outcomeOf(answer: string): WorldOutcome {
       return { status: 'error', message: text, transient: false, bound: 'too-deep' };
     case 'o':
       return { status: 'error', message: text, transient: false, bound: 'too-much-output' };
+    case 'm':
+      return { status: 'error', message: text, transient: false, shortOfMemory: true };
     case 'r':
       return { status: 'error', message: text, transient: false, refused: true };
     default:
@@ -157,6 +163,9 @@ export function died(message: string): Extract<WorldOutcome, { status: 'crashed'
 
 /** Below it isolated-vm refuses to make an isolate. */
 export const MIN_MEMORY_MIB = 8;
+
+/** Far above what letting go of a world takes. */
+const FORGET_TIMEOUT_MS = 1000;
 
 /** Contexts of 0.2 MiB share an isolate, so that each has this much of its heap at least. */
 const MIB_PER_REALM = 2;
@@ -200,7 +209,7 @@ export class RealmPool {
   /** @throws isolated-vm's error where the isolate or the context cannot be made. */
   take(): Realm {
     for (let realm = this.#idle.pop(); realm !== undefined; realm = this.#idle.pop()) {
-      if (!realm.cell.retired) return realm;
+      if (!realm.cell.retired && !realm.dead) return realm;
       this.#drop(realm);
     }
     const cell = this.#cellWithRoom();
@@ -223,8 +232,9 @@ export class RealmPool {
 
   /**
    * Runs one operation of each realm, with one entry for all that share an isolate, within the shortest of their timeouts.
-   * Undefined where an outcome is not known: one of an isolate's operations took that long or ended it, and all of its realms are
-   * lost with what they held. To be run again from the beginning, one by one.
+   * Undefined where an outcome is not known: an entry took that long or ended the isolate, and nobody knows whose doing it was; or
+   * memory ran short, or time, in an isolate that holds other realms too. What such a realm held is lost: to be run again from
+   * the beginning, alone.
    */
   runAll(operations: readonly RealmOperation[]): readonly (WorldOutcome | undefined)[] {
     const outcomes = new Array<WorldOutcome | undefined>(operations.length);
@@ -241,8 +251,19 @@ export class RealmPool {
         const { realm, operation, a, b, timeoutMs } = operations[only] as RealmOperation;
         outcomes[only] = realm.run(operation, a, b, timeoutMs);
       }
+      if (cell.realms === 1) continue;
+      for (const place of those) {
+        if (isOwn(outcomes[place])) continue;
+        outcomes[place] = undefined;
+        (operations[place] as RealmOperation).realm.lose();
+      }
     }
     return outcomes;
+  }
+
+  /** Has the realms that wait for their next world let go of the last. */
+  forget(): void {
+    this.runAll(this.#idle.map((realm) => ({ realm, operation: 'close', a: '', b: '', timeoutMs: FORGET_TIMEOUT_MS })));
   }
 
   /** Ends every isolate, also those with realms that are still out. */
@@ -272,8 +293,8 @@ export class RealmPool {
   }
 
   #drop(realm: Realm): void {
-    realm.release();
     realm.cell.realms--;
+    realm.release();
     if (this.#tidy && !realm.cell.retired) realm.cell.retired = this.#isHalfFull(realm.cell);
     if (this.#level === 'isolate') realm.cell.retired = true;
     this.#disposeIfDone(realm.cell);
@@ -292,6 +313,18 @@ export class RealmPool {
   }
 }
 
+/** Whether it is what it would have been with nobody else in the isolate. */
+function isOwn(outcome: WorldOutcome | undefined): boolean {
+  switch (outcome?.status) {
+    case 'ok':
+      return true;
+    case 'error':
+      return outcome.shortOfMemory !== true;
+    default:
+      return false;
+  }
+}
+
 /** Sets the outcomes of those operations that a cell's realms are to run, where they are known. */
 function runTogether(
   cell: Cell,
@@ -299,25 +332,25 @@ function runTogether(
   places: readonly number[],
   outcomes: (WorldOutcome | undefined)[],
 ): void {
+  const asked: Asked = [];
+  let least = Number.POSITIVE_INFINITY;
+  let outer: number | undefined;
   try {
-    const asked: Asked = [];
-    let least = Number.POSITIVE_INFINITY;
     for (const place of places) {
       const { realm, operation, a, b, timeoutMs } = operations[place] as RealmOperation;
       least = Math.min(least, timeoutMs);
       asked.push(realm.line(), numberOf(operation), a, b);
     }
-    const outer = enter(least);
-    let answers: readonly string[];
-    try {
-      answers = (cell.switchboard as Switchboard).run(asked, least);
-    } finally {
-      leave(outer);
+    outer = enter(least);
+    const answers = (cell.switchboard as Switchboard).run(asked, least);
+    for (const [i, place] of places.entries()) {
+      const answer = answers[i] ?? '';
+      if (answer !== '') outcomes[place] = outcomeOf(answer);
     }
-    if (answers.length !== places.length || answers.includes('')) throw new Error('A door gave no answer.');
-    for (let i = 0; i < answers.length; i++) outcomes[places[i] as number] = outcomeOf(answers[i] as string);
   } catch {
-    // Late or dead, and nobody knows whose doing it was.
-    for (const place of places) (operations[place] as RealmOperation).realm.lose();
+    // isolated-vm's own error: late or dead, and nobody knows whose doing it was.
+    cell.retired = true;
+  } finally {
+    if (outer !== undefined) leave(outer);
   }
 }

@@ -4,10 +4,10 @@
  */
 import type ivm from 'isolated-vm';
 import { pieces } from './pieces.ts';
-import type { Door, Operation } from './realm.ts';
+import type { Door, OperationTogether } from './realm.ts';
 
 /** What may be done for many at once, by its place here. */
-const OPERATIONS: readonly Operation[] = ['open', 'call', 'score'];
+const OPERATIONS: readonly OperationTogether[] = ['open', 'call', 'close'];
 
 const SCRIPT = `'use strict';
 (() => {
@@ -40,7 +40,7 @@ const SCRIPT = `'use strict';
 export type Asked = (number | string)[];
 
 /** The number of an operation on a switchboard. */
-export function numberOf(operation: Operation): number {
+export function numberOf(operation: OperationTogether): number {
   return OPERATIONS.indexOf(operation);
 }
 

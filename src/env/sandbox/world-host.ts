@@ -76,8 +76,14 @@ export class WorldHost {
     return this.#realms.runAll(operations);
   }
 
-  give(realm: Realm): void {
-    this.#realms.give(realm, !realm.dead);
+  /** @param usable whether a next world may be opened in it */
+  give(realm: Realm, usable = true): void {
+    this.#realms.give(realm, usable && !realm.dead);
+  }
+
+  /** See `RealmPool.forget`. */
+  forget(): void {
+    this.#realms.forget();
   }
 
   /** Why a world was not opened. */
@@ -106,7 +112,7 @@ export class WorldHost {
         release: (used) => this.give(used),
       });
     }
-    this.#realms.give(realm, false);
+    this.give(realm, false);
     throw this.failureOf(outcome);
   }
 }

@@ -70,6 +70,21 @@ it('cases 19 and 24: one that uses up the memory or runs late among them costs i
   ]);
 });
 
+it.each([
+  ['worlds that hold 3 MiB each', { holds: 3 * 2 ** 20 }, ['count', 'count']],
+  ['worlds of which each comes to hold 12 MiB', {}, ['count', 'hold', 'count', 'hold']],
+])('case 24: %s find the memory that each finds alone, though all of them together do not', async (_, more, plan) => {
+  const small = await RolloutRunner.create({ environment: CROWD, options: {} });
+  const requests = requestsOf(
+    Array.from({ length: 64 }, () => plan),
+    more,
+  );
+  const together = await small.act(requests, play);
+  await small.close();
+  expect(together.map(({ stop }) => stop)).toEqual(requests.map(() => 'final'));
+  expect(together).toEqual(await eachAlone(requests));
+});
+
 it('where an entry is lost and nobody was to blame, fewer live together in the next run, until none is', async () => {
   const inside = new Inside(await importEnvironment(CROWD), {});
   const requests = requestsOf(Array.from({ length: 64 }, () => ['count']));
@@ -83,6 +98,7 @@ it('where an entry is lost and nobody was to blame, fewer live together in the n
     },
     failureOf: () => new WorldFailure(undefined, 'not asked for'),
     give: () => {},
+    forget: () => {},
   };
   const alone: string[] = [];
   const stepped = new SteppedEpisodes(inside, host, async (request) => {
