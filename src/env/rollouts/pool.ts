@@ -5,6 +5,7 @@ import type { Episode } from '../../records/trajectory.ts';
 import { Inside } from '../inside.ts';
 import { importEnvironment } from '../load.ts';
 import { bundle } from '../sandbox/bundle.ts';
+import { untrusted } from '../sandbox/host/protocol.ts';
 import { heapLimitHolds } from '../sandbox/isolated-vm.ts';
 import { failedEpisode } from '../transcript.ts';
 import { Conversation, type SendShare } from './conversation.ts';
@@ -205,6 +206,8 @@ export class RolloutPool implements RolloutEngine {
         const { format } = this.#inside;
         const { version } = how;
         const cancelled = isSet(stop);
+        // A host that chose it could have calls and answers in its own words where they are read from the texts, or the other way.
+        if ('packed' in answer !== packed) throw untrusted('the form that was asked for');
         if ('packed' in answer) {
           // Taken out of the answer: piscina keeps its tasks in a map, and what a map once held V8 keeps until it clears its old
           // generation, which would be all bytes of tens of thousands of episodes.
@@ -217,9 +220,9 @@ export class RolloutPool implements RolloutEngine {
         return episodes;
       }
     } catch (error) {
-      const untrusted = error instanceof IsogymError && error.code === 'UNTRUSTED';
-      if (error instanceof IsogymError && !untrusted) throw error;
-      answer = { death: { kind: untrusted ? 'untrusted' : 'died', message: messageOf(error) } };
+      const lied = error instanceof IsogymError && error.code === 'UNTRUSTED';
+      if (error instanceof IsogymError && !lied) throw error;
+      answer = { death: { kind: lied ? 'untrusted' : 'died', message: messageOf(error) } };
     }
     const { kind, message } = answer.death;
     // One that was not alone may have found its worker in a bad way.

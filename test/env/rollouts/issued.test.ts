@@ -6,7 +6,7 @@ import { Conversation } from '../../../src/env/rollouts/conversation.ts';
 import { checkActed } from '../../../src/env/rollouts/issued.ts';
 import { RolloutPool } from '../../../src/env/rollouts/pool.ts';
 import { RolloutRunner } from '../../../src/env/rollouts/rollout-runner.ts';
-import type { RolloutRequest, TokenSpec } from '../../../src/env/rollouts/rollouts.ts';
+import type { PolicySpec, RolloutRequest, TokenSpec } from '../../../src/env/rollouts/rollouts.ts';
 import { converseOver } from '../../../src/env/rollouts/talk.ts';
 import type { FromWorker, ToWorker } from '../../../src/env/rollouts/work.ts';
 import { generator } from '../../../src/records/random.ts';
@@ -181,4 +181,27 @@ test('a worker that packs a positive logprob costs that episode, and no other', 
   await pool.close();
   expect(found[0]).toMatchObject({ stop: 'sandbox-failure', failure: 'untrusted' });
   expect(found.slice(1)).toEqual(honest.slice(1));
+});
+
+test.each<[string, PolicySpec, boolean]>([
+  ['packed', { kind: 'uniform' }, false],
+  ['as records', { kind: 'texts', texts: ['roll', 'answer 1'] }, true],
+])('what was asked for %s is not taken in the other form', async (_, spec, packed) => {
+  const pool = await RolloutPool.start({ environment: DICE, options: {}, workers: 1, isolation: 'thread' });
+  const run = Piscina.prototype.run;
+  vi.spyOn(Piscina.prototype, 'run').mockImplementation(function (this: Piscina, task, options) {
+    if (task.kind === 'act') expect(task.packed).toBe(!packed);
+    return run.call(this, { ...task, packed }, options);
+  });
+  const found = await pool.run(requests, spec);
+  vi.restoreAllMocks();
+  await pool.close();
+  for (const episode of found) {
+    expect(episode).toMatchObject({
+      stop: 'sandbox-failure',
+      failure: 'untrusted',
+      stopDetail: expect.stringContaining('the form that was asked for'),
+      steps: [],
+    });
+  }
 });
