@@ -11,7 +11,7 @@ import type { Verifier, VerifierInput } from './verifier.ts';
 import type { WorkerSetup } from './worker.ts';
 import { unscored, type WrittenInputs, written } from './written.ts';
 
-/** Inputs of one task: a few ms of work, so that the 0.1 ms which a task costs does not show. */
+/** Most inputs of one task: a few ms of work, so that the 0.1 ms which a task costs does not show. */
 const BATCH = { plain: 128, code: 16 } as const;
 
 function ownsHost({ code }: Judge): boolean {
@@ -62,8 +62,10 @@ export class VerifierPool implements VerifierEngine {
 
   /** The order is that of the inputs, whatever the number of workers. A worker that dies leaves its batch unscored; the pool replaces it. */
   async score(inputs: readonly VerifierInput[]): Promise<readonly Score[]> {
-    const size = this.#ownsHost ? BATCH.code : BATCH.plain;
     const { stops, texts, scores } = written(inputs, this.#reads);
+    // Even parts: a chunk of episodes comes with its canary, which else would be a task of its own.
+    const most = this.#ownsHost ? BATCH.code : BATCH.plain;
+    const size = Math.ceil(texts.length / Math.ceil(texts.length / most));
     const batches: Promise<readonly Score[]>[] = [];
     for (let from = 0; from < texts.length; from += size) {
       const to = from + size;

@@ -2,7 +2,8 @@ import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import type { Worker } from 'node:worker_threads';
-import { afterEach, expect, it } from 'vitest';
+import { Piscina } from 'piscina';
+import { afterEach, expect, it, vi } from 'vitest';
 import exactAnswer from '../../src/verifiers/exact-answer/index.ts';
 import { VerifierPool } from '../../src/verifiers/pool.ts';
 import { VerifierRunner } from '../../src/verifiers/runner.ts';
@@ -13,6 +14,7 @@ const fixture = (name: string) => new URL(`./fixtures/${name}`, import.meta.url)
 
 const pools: VerifierPool[] = [];
 afterEach(async () => {
+  vi.restoreAllMocks();
   await Promise.all(pools.splice(0).map((pool) => pool.close()));
 });
 async function poolOf(verifier: string, workers: number): Promise<VerifierPool> {
@@ -37,6 +39,18 @@ it('scores are those of the runner, in the order of the inputs, whatever the num
 
 it('no inputs have no scores', async () => {
   expect(await (await poolOf(EXACT, 1)).score([])).toEqual([]);
+});
+
+it('inputs are cut into even parts: the canary of a full chunk does not travel alone', async () => {
+  const pool = await poolOf(EXACT, 1);
+  const run = vi.spyOn(Piscina.prototype, 'run');
+  const sizes: number[][] = [];
+  for (const count of [128, 129, 257]) {
+    run.mockClear();
+    expect(await pool.score(Array.from({ length: count }, () => inputOf()))).toHaveLength(count);
+    sizes.push(run.mock.calls.map(([{ texts }]) => texts.length));
+  }
+  expect(sizes).toEqual([[128], [65, 64], [86, 86, 85]]);
 });
 
 it('case 20: a worker’s death leaves its batch unscored, ends in bounded time, and the next batch is scored', async () => {
