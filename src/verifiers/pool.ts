@@ -60,7 +60,10 @@ export class VerifierPool implements VerifierEngine {
     return pool;
   }
 
-  /** The order is that of the inputs, whatever the number of workers. A worker that dies leaves its batch unscored; the pool replaces it. */
+  /**
+   * The order is that of the inputs, whatever the number of workers. Where a worker dies, one of its batch did it: each is scored
+   * again alone, so that who is unscored does not depend on who was there with it. The pool replaces the worker.
+   */
   async score(inputs: readonly VerifierInput[]): Promise<readonly Score[]> {
     const { stops, texts, scores } = written(inputs, this.#reads);
     // Even parts: a chunk of episodes comes with its canary, which else would be a task of its own.
@@ -88,7 +91,10 @@ export class VerifierPool implements VerifierEngine {
     try {
       return await this.#run(batch);
     } catch (error) {
-      return batch.texts.map(() => unscored(`the verifier's worker died: ${messageOf(error)}`));
+      const { stops, texts } = batch;
+      if (texts.length === 1) return [unscored(`the verifier's worker died: ${messageOf(error)}`)];
+      const alone = texts.map((text, i) => this.#batch({ stops: stops.slice(i, i + 1), texts: [text] }));
+      return (await Promise.all(alone)).flat();
     }
   }
 
