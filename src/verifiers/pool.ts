@@ -82,7 +82,7 @@ export class VerifierPool implements VerifierEngine {
     // that never came up has nothing to end.
     if (!this.#broken.signal.aborted) {
       const { maxThreads } = this.#pool.options;
-      await Promise.all(Array.from({ length: maxThreads }, () => this.#pool.run('close'))).catch(() => {});
+      await Promise.all(Array.from({ length: maxThreads }, () => this.#run('close'))).catch(() => {});
     }
     await this.#pool.destroy();
   }
@@ -98,7 +98,7 @@ export class VerifierPool implements VerifierEngine {
     }
   }
 
-  async #run(batch: WrittenInputs): Promise<readonly Score[]> {
+  async #run(batch: WrittenInputs | 'close'): Promise<readonly Score[]> {
     const { signal } = this.#broken;
     try {
       return JSON.parse(await this.#pool.run(batch, { signal })) as readonly Score[];

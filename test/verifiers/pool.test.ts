@@ -117,6 +117,25 @@ it('case 20: a dead worker that cannot be replaced leaves everything unscored in
   }
 }, 30_000);
 
+it('a pool whose last worker dies as it closes, and cannot be replaced, is closed all the same', async () => {
+  const workers: Worker[] = [];
+  const remember = (worker: Worker) => {
+    workers.push(worker);
+    if (workers.length > 1) process.nextTick(() => worker.emit('error', new Error('no thread left')));
+  };
+  process.on('worker', remember);
+  try {
+    const pool = await VerifierPool.start({ verifier: fixture('slow.ts'), workers: 1 });
+    const pending = pool.score([inputOf({ held: 'busy' })]);
+    const closed = pool.close();
+    await workers[0]?.terminate();
+    await closed;
+    expect(await pending).toMatchObject([{ score: null, success: false }]);
+  } finally {
+    process.off('worker', remember);
+  }
+}, 10_000);
+
 it('closing the pool in the middle of a batch leaves it unscored', async () => {
   const pool = await VerifierPool.start({ verifier: fixture('slow.ts'), workers: 1 });
   const pending = pool.score([inputOf({ held: 'busy' })]);
