@@ -71,7 +71,9 @@ export class HostSupervisor {
     let answer: HostAnswer | undefined;
     while (answer === undefined) {
       const given = this.#given.then(() => this.#give(body, o));
-      this.#given = given.catch(() => {});
+      // Not what was given, which would keep its answer.
+      const over = () => {};
+      this.#given = given.then(over, over);
       answer = await (await given).answer;
     }
     return answer;

@@ -4,17 +4,18 @@ import { fileURLToPath } from 'node:url';
 import { afterEach, describe, expect, it } from 'vitest';
 import { encodeBytes, encodeFrame } from '../../../../src/env/sandbox/host/frames.ts';
 import { HostSupervisor, type SupervisorOptions } from '../../../../src/env/sandbox/host/supervisor.ts';
+import { collectGarbage } from '../../../fixtures/garbage.ts';
 
 const service = new URL('./fixtures/service.ts', import.meta.url);
+const limits: SupervisorOptions['limits'] = { residentMiB: 2000, graceMs: 100, outsideMs: 1500 };
 const open: HostSupervisor[] = [];
 afterEach(() => Promise.all(open.splice(0).map((supervisor) => supervisor.close())));
 
 async function supervise(
   o: { readonly setup?: object; readonly residentMiB?: number; readonly recycleAfter?: number } = {},
 ) {
-  const { setup = {}, residentMiB = 2000, recycleAfter = 1000 } = o;
-  const limits: SupervisorOptions['limits'] = { residentMiB, graceMs: 100, outsideMs: 1500 };
-  const supervisor = new HostSupervisor({ service, setup, limits, recycleAfter });
+  const { setup = {}, residentMiB = limits.residentMiB, recycleAfter = 1000 } = o;
+  const supervisor = new HostSupervisor({ service, setup, limits: { ...limits, residentMiB }, recycleAfter });
   open.push(supervisor);
   await supervisor.start();
   return supervisor;
@@ -211,6 +212,13 @@ describe('tasks that are given together', () => {
     expect(await run(supervisor, { do: 'echo' }).catch((error) => error.code)).toBe('HOST_FAILED');
     expect([...pids, ...supervisor.pids].map(alive)).toEqual([false, false]);
   });
+});
+
+it('an answer is kept by nobody but who asked for it', async () => {
+  const supervisor = await supervise();
+  const kept = await run(supervisor, { do: 'echo' }).then((answer) => new WeakRef(answer));
+  await collectGarbage();
+  expect(kept.deref()).toBeUndefined();
 });
 
 describe('the life of a host', () => {
