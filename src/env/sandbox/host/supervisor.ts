@@ -130,7 +130,7 @@ export class HostSupervisor {
       this.#drained = resolve;
       await promise;
     }
-    if (this.#closed) throw new IsogymError('HOST_FAILED', 'The sandbox host has been closed.');
+    this.#checkOpen();
     if (due) this.#current?.kill('died', 'it has served its time');
     for (let falseStarts = 0; this.#current === undefined || this.#current.dead; falseStarts++) {
       this.#current = this.#spare ?? this.#begin();
@@ -140,6 +140,8 @@ export class HostSupervisor {
         this.#current?.kill('died', 'its service did not start');
         throw errorOf(error);
       });
+      // Closed meanwhile: one begun now would have nobody to end it.
+      this.#checkOpen();
       if (death !== undefined && falseStarts + 1 >= FALSE_STARTS) {
         throw new IsogymError('HOST_FAILED', `No sandbox host can be started: ${death.message}.`, {
           hint: 'Run `isogym doctor`: it says whether isolated-vm works here.',
@@ -147,8 +149,12 @@ export class HostSupervisor {
       }
     }
     // Not while the machine is busy starting the first.
-    if (!this.#closed) this.#spare ??= this.#begin();
+    this.#spare ??= this.#begin();
     return this.#current;
+  }
+
+  #checkOpen(): void {
+    if (this.#closed) throw new IsogymError('HOST_FAILED', 'The sandbox host has been closed.');
   }
 
   #begin(): HostProcess {

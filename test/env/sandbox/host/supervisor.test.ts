@@ -255,6 +255,24 @@ describe('the life of a host', () => {
     expect(failed).toMatchObject({ code: 'HOST_FAILED', message: expect.stringContaining('exit code 9') });
   });
 
+  it('does not begin once its supervisor is closed, also where another one was still starting', async () => {
+    const supervisor = await supervise();
+    await supervisor.close();
+    expect(await supervisor.start().catch((error) => error.message)).toBe('The sandbox host has been closed.');
+    const starting = new HostSupervisor({ service, setup: {}, limits, recycleAfter: 1000 });
+    open.push(starting);
+    const refused = [starting.start(), run(starting, { do: 'echo' })].map((begun) => begun.catch((error) => error));
+    // Its first host has been spawned.
+    const { pids } = starting;
+    expect(pids).toHaveLength(1);
+    await starting.close();
+    for (const error of await Promise.all(refused)) {
+      expect(error).toMatchObject({ code: 'HOST_FAILED', message: 'The sandbox host has been closed.' });
+    }
+    expect(starting.pids).toEqual([]);
+    expect(pids.map(alive)).toEqual([false]);
+  });
+
   it('close leaves no process', async () => {
     const supervisor = await supervise();
     await run(supervisor, { do: 'echo' });
