@@ -30,8 +30,7 @@ export interface Format {
 
 /** @throws INVALID_FORMAT where the environment's tools do not suit its format. */
 export function formatOf(environment: Pick<Environment, 'name' | 'tools' | 'format'>): Format {
-  const { read, outline, ...writing } =
-    environment.format === 'compact' ? compact(environment) : json(environment.tools);
+  const { read, ...writing } = environment.format === 'compact' ? compact(environment) : json(environment.tools);
   const known = new KnownTexts(read, (reading) => {
     for (const call of reading.calls) frozen(call.arguments);
     return reading;
@@ -39,7 +38,6 @@ export function formatOf(environment: Pick<Environment, 'name' | 'tools' | 'form
   return {
     ...writing,
     parse: (text, callIdFrom) => numbered(known.of(text), callIdFrom),
-    outline: outline ?? ((text) => outlineOf(known.of(text))),
   };
 }
 
@@ -50,11 +48,7 @@ interface Reading extends Omit<Action, 'calls'> {
   readonly calls: readonly Unnumbered[];
 }
 
-type Written = Omit<Format, 'parse' | 'outline'> & { read(text: string): Reading } & Partial<Pick<Format, 'outline'>>;
-
-function outlineOf({ calls, final }: Reading): ReturnType<Format['outline']> {
-  return { calls: calls.length, final };
-}
+type Written = Omit<Format, 'parse'> & { read(text: string): Reading };
 
 function numbered({ text, calls, final }: Reading, from: number): Action {
   if (final !== undefined) return { text, calls: [], final };
@@ -131,6 +125,7 @@ const ONE_CALL = { calls: 1, final: undefined } as const;
 function json(tools: readonly Tool[]): Written {
   const order = new Map(tools.map((tool) => [tool.name, Object.keys(tool.parameters.shape)]));
 
+  const outlines = new KnownTexts(jsonOutline);
   const preamble = [
     'Tools, a JSON Schema each:',
     ...tools.map((tool) => JSON.stringify(toolSchema(tool))),
@@ -162,17 +157,31 @@ function json(tools: readonly Tool[]): Written {
       if (Array.isArray(value) && value.length > 0) {
         return { text, calls: partsOf(text).map((part, i) => jsonCall((value as unknown[])[i], part.source)) };
       }
-      if (isObject(value) && typeof value.final === 'string' && Object.keys(value).length === 1) {
-        return { text, calls: [], final: value.final };
-      }
-      return { text, calls: [jsonCall(value, text)] };
+      return isAnswer(value) ? { text, calls: [], final: value.final } : { text, calls: [jsonCall(value, text)] };
     },
+    outline: (text) => outlines.of(text),
     observation(calls) {
       return calls
         .map((record) => (calls.length > 1 ? `${record.callId}: ${record.observation}\n` : `${record.observation}\n`))
         .join('');
     },
   };
+}
+
+/** Makes no calls, as `read` does: a text may hold a million of them, and be refused. */
+function jsonOutline(text: string): ReturnType<Format['outline']> {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    return ONE_CALL;
+  }
+  if (Array.isArray(value) && value.length > 0) return { calls: value.length, final: undefined };
+  return isAnswer(value) ? { calls: 0, final: value.final } : ONE_CALL;
+}
+
+function isAnswer(value: unknown): value is { readonly final: string } {
+  return isObject(value) && typeof value.final === 'string' && Object.keys(value).length === 1;
 }
 
 const JSON_SHAPES = '{"tool": <name>, "args": {…}}, an array of such calls, or {"final": <text>} alone';

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { z } from 'zod';
 import { type Format, formatOf } from '../../src/env/format.ts';
 import { defineTool, type Tool } from '../../src/env/tool.ts';
@@ -44,6 +44,14 @@ it('an outline is what the text reads as', () => {
     }),
     { numRuns: 500, seed: 1 },
   );
+});
+
+it('an outline reads its text once, and not each of its calls', () => {
+  const parse = vi.spyOn(JSON, 'parse');
+  expect(json.outline(`[${Array(100).fill('{"tool":"lookup","args":{}}').join()}]`)).toEqual({ calls: 100 });
+  const { length } = parse.mock.calls;
+  parse.mockRestore();
+  expect(length).toBe(1);
 });
 
 describe('compact', () => {

@@ -17,6 +17,8 @@ export const STATES: readonly CallState[] = ['issued', 'running', 'ok', 'error',
 export const HEADER = 16;
 /** Characters of a link of the hash chain. */
 export const HASH = 64;
+/** Integers of a call's record, at least. */
+export const RECORD = 5;
 /** In place of a length: there is no such text. */
 export const ABSENT = -1;
 

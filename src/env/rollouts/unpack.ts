@@ -7,10 +7,10 @@ import { unread } from '../../records/unread.ts';
 import type { Format } from '../format.ts';
 import { untrusted } from '../sandbox/host/protocol.ts';
 import { checkEnd } from './issued.ts';
-import { ABSENT, FAILURES, HASH, HEADER, STATES, STOPS } from './packed.ts';
+import { ABSENT, FAILURES, HASH, HEADER, RECORD, STATES, STOPS } from './packed.ts';
 import { type Chunk, PackedSteps } from './packed-steps.ts';
 import type { RolloutRequest } from './rollouts.ts';
-import type { KnownBounds } from './untrusted.ts';
+import { type KnownBounds, MAX_TEXT } from './untrusted.ts';
 
 /** What the owner knows of the episodes. */
 export interface Known {
@@ -77,7 +77,7 @@ class Reader {
     checkEnd(stop, undefined, cancelled);
     const kind = this.#next(ABSENT, FAILURES.length - 1, 'a failure');
     if ((stop === 'sandbox-failure') !== (kind !== ABSENT)) throw untrusted('a failure with its kind');
-    const detail = this.#next(ABSENT, this.#left, 'a text');
+    const detail = this.#length(ABSENT);
     const stopDetail = detail === ABSENT ? undefined : this.#take(detail);
     const at = { integer: this.#integer, logprob: this.#logprob, character: this.#character };
     const length = Math.max(0, this.#ids());
@@ -88,14 +88,17 @@ class Reader {
     for (let left = count; left > 0; left--) {
       const cutOff = this.#next(0, 1, 'cut off') === 1;
       if (cutOff && left > 1) throw untrusted('nothing after an action that was cut off');
-      const text = this.#take(this.#next(0, this.#left, 'a text'));
-      const { calls, final: answer } = cutOff ? NOTHING : format.outline(text);
-      final = answer;
-      if (final !== undefined && left > 1) throw untrusted('nothing after the final answer');
+      const text = this.#take(this.#length(0));
       const start = this.#next(covered, length, 'start');
       covered = this.#next(start, length, 'end');
       if (trainable) this.#sampled(covered - start);
-      if (this.#next(0, calls, 'calls') !== calls) throw untrusted('one record for each call');
+      const calls = this.#next(0, this.#integers.length, 'calls');
+      // Before the text is read, which may hold a million of them.
+      if (calls * RECORD > this.#integers.length - this.#integer) throw untrusted('one record for each call');
+      const outline = cutOff ? NOTHING : format.outline(text);
+      if (calls !== outline.calls) throw untrusted('one record for each call');
+      final = outline.final;
+      if (final !== undefined && left > 1) throw untrusted('nothing after the final answer');
       for (let i = 0; i < calls; i++) this.#record();
       this.#link();
     }
@@ -159,10 +162,10 @@ class Reader {
     const states = this.#next(0, 10, 'states');
     for (let i = 0; i < states; i++) this.#next(0, STATES.length - 1, 'a state of a call');
     this.#next(0, 2, 'attempts');
-    this.#character += this.#next(0, this.#left, 'a text');
-    this.#character += Math.max(0, this.#next(ABSENT, this.#left, 'a text'));
+    this.#character += this.#length(0);
+    this.#character += Math.max(0, this.#length(ABSENT));
     const retried = this.#next(ABSENT, 2, 'retried');
-    for (let i = 0; i < retried; i++) this.#character += this.#next(0, this.#left, 'a text');
+    for (let i = 0; i < retried; i++) this.#character += this.#length(0);
   }
 
   #link(): void {
@@ -174,8 +177,9 @@ class Reader {
     this.#character = end;
   }
 
-  get #left(): number {
-    return this.#text.length - this.#character;
+  /** Of a text that begins at this place. @param least `ABSENT` where there may be none */
+  #length(least: 0 | typeof ABSENT): number {
+    return this.#next(least, Math.min(MAX_TEXT, this.#text.length - this.#character), 'a text');
   }
 
   #take(length: number): string {

@@ -28,7 +28,7 @@ const REQUEST: Known = new Set(['episodeId', 'newIds', 'maxTokens', 'seed']);
 const FAILURES: Known = new Set(['out-of-memory', 'hang', 'untrusted', 'died']);
 const STATES: Known = new Set(['issued', 'running', 'ok', 'error', 'crashed', 'timeout', 'skipped']);
 /** Longest text of any kind, in UTF-16 code units; what an episode may hold altogether is bounded by its frame. */
-const MAX_TEXT = 4 * 1024 * 1024;
+export const MAX_TEXT = 4 * 1024 * 1024;
 
 /** One episode for each request, in order. @throws UNTRUSTED */
 export function readEpisodes(

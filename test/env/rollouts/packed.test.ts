@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { Inside } from '../../../src/env/inside.ts';
 import { importEnvironment } from '../../../src/env/load.ts';
 import { checkActed } from '../../../src/env/rollouts/issued.ts';
@@ -13,7 +13,7 @@ import {
   writeRequests,
 } from '../../../src/env/rollouts/rollouts.ts';
 import { type Known, unpackEpisodes } from '../../../src/env/rollouts/unpack.ts';
-import { readEpisode } from '../../../src/env/rollouts/untrusted.ts';
+import { MAX_TEXT, readEpisode } from '../../../src/env/rollouts/untrusted.ts';
 import { failedEpisode } from '../../../src/env/transcript.ts';
 import { generator } from '../../../src/records/random.ts';
 import type { Episode } from '../../../src/records/trajectory.ts';
@@ -24,10 +24,16 @@ const bounds = { vocabulary: 488, maxSteps: 10, maxTokens: 4200 };
 const random = generator('table');
 const table = Float32Array.from({ length: 24 * 4 }, () => 4 * random() - 2);
 
+const TWO_CALLS = '[{"tool":"dice","args":{}},{"tool":"echo","args":{"text":"a"}}]';
+
 function packed(episodes: readonly Episode[]): Uint8Array {
   const packer = new EpisodePacker();
   for (const episode of episodes) packer.add(episode);
   return packer.finish();
+}
+
+function textBytes(bytes: Uint8Array): number {
+  return new Int32Array(bytes.buffer, 0, 4)[2] as number;
 }
 
 async function made(url: string, spec: InsideSpec, requests: readonly RolloutRequest[]) {
@@ -79,44 +85,62 @@ it('requests come out as they went in, and what is held does not', () => {
   expect(readRequests(writeRequests([whole]))).toEqual([whole]);
 });
 
-describe('what a host could have changed', () => {
+describe.each<[string, string, number, InsideSpec]>([
+  ['in the compact format', TOY_LOOKUP, 2000, { kind: 'tabular', table, version: 7, temperature: 1, greedy: false }],
+  [
+    'in the JSON format',
+    TRIAL,
+    // Its prompt is long.
+    300,
+    { kind: 'texts', texts: [TWO_CALLS, '{"tool":"flaky_read","args":{}}', '{"final":"ok"}'] },
+  ],
+])('what a host could have changed, %s,', (_, url, numRuns, spec) => {
   let requests: readonly RolloutRequest[];
   let bytes: Uint8Array;
   let known: Known;
 
   beforeAll(async () => {
-    requests = requestsOf(await importEnvironment(TOY_LOOKUP), 2);
-    const result = await made(
-      TOY_LOOKUP,
-      { kind: 'tabular', table, version: 7, temperature: 1, greedy: false },
-      requests,
-    );
+    requests = requestsOf(await importEnvironment(url), 2);
+    const result = await made(url, spec, requests);
     bytes = packed(result.episodes);
     known = result.known;
   });
 
   it('is refused, or reads as an episode in which all is within its bounds', () => {
     let refused = 0;
+    let read = 0;
+    const lie = fc.oneof(
+      fc.integer({ min: -(2 ** 31), max: 2 ** 31 - 1 }),
+      fc.integer({ min: -40, max: 40 }),
+      fc.constantFrom(...'[]{}",:\\0n'),
+    );
     fc.assert(
-      fc.property(fc.nat(), fc.integer({ min: -(2 ** 31), max: 2 ** 31 - 1 }), fc.boolean(), (at, value, small) => {
+      fc.property(fc.nat(), lie, (at, value) => {
         const changed = bytes.slice();
-        new Int32Array(changed.buffer).set([small ? value % 40 : value], at % (changed.length >> 2));
+        if (typeof value === 'number') new Int32Array(changed.buffer).set([value], at % (changed.length >> 2));
+        else changed[changed.length - 1 - (at % textBytes(bytes))] = value.charCodeAt(0);
+        let episodes: readonly Episode[];
         try {
-          for (const [i, episode] of unpackEpisodes(changed, requests, known).entries()) {
-            checkActed(episode, known.version, false);
-            for (const logprob of episode.segments[0]?.logprobs ?? []) expect(logprob ?? 0).toBeLessThanOrEqual(0);
-            // The other reader, which knows nothing of this layout, and finds no other number of steps.
-            expect(readEpisode(JSON.parse(JSON.stringify(episode)), requests[i]!, known.name, bounds)).toEqual(episode);
-            expect(stepCount(episode)).toBe(episode.steps.length);
-          }
+          episodes = unpackEpisodes(changed, requests, known);
         } catch (error) {
           refused++;
           expect(error).toMatchObject({ code: 'UNTRUSTED' });
+          return;
+        }
+        // Of what was taken, nothing fails when it is read in the end.
+        read++;
+        for (const [i, episode] of episodes.entries()) {
+          checkActed(episode, known.version, false);
+          for (const logprob of episode.segments[0]?.logprobs ?? []) expect(logprob ?? 0).toBeLessThanOrEqual(0);
+          // The other reader, which knows nothing of this layout, and finds no other number of steps.
+          expect(readEpisode(JSON.parse(JSON.stringify(episode)), requests[i]!, known.name, bounds)).toEqual(episode);
+          expect(stepCount(episode)).toBe(episode.steps.length);
         }
       }),
-      { numRuns: 2000, seed: 1 },
+      { numRuns, seed: 1 },
     );
-    expect(refused).toBeGreaterThan(500);
+    expect(refused).toBeGreaterThan(50);
+    expect(read).toBeGreaterThan(100);
   });
 
   it('is refused where it is cut, or goes on after its end', () => {
@@ -127,5 +151,40 @@ describe('what a host could have changed', () => {
     longer.set(bytes);
     expect(() => unpackEpisodes(longer, requests, known)).toThrow('sandbox host');
     expect(() => unpackEpisodes(bytes, requests.slice(1), known)).toThrow('nothing after the last episode');
+  });
+});
+
+describe('what is too much is refused before it is read:', () => {
+  let requests: readonly RolloutRequest[];
+  let episode: Episode;
+  let known: Known;
+  beforeAll(async () => {
+    requests = requestsOf(await importEnvironment(TRIAL), 1);
+    const result = await made(TRIAL, { kind: 'texts', texts: ['{"tool":"flaky_read","args":{}}'] }, requests);
+    episode = result.episodes[0]!;
+    known = result.known;
+  });
+  const withStep = (step: object): Episode => ({ ...episode, steps: [{ ...episode.steps[0]!, ...step }] });
+  const record = (change: object) => withStep({ calls: [{ ...episode.steps[0]!.calls[0], ...change }] });
+
+  it.each<[string, (text: string) => Episode]>([
+    ['an action', (text) => withStep({ action: { text, calls: [] } })],
+    ['an observation', (observation) => record({ observation })],
+    ['an error', (error) => record({ error })],
+    ['why it was retried', (why) => record({ retried: [why] })],
+    ['a detail', (stopDetail) => ({ ...episode, stopDetail })],
+  ])('%s longer than any text may be', (_, lie) => {
+    const of = (length: number) => unpackEpisodes(packed([lie('x'.repeat(length))]), requests, known);
+    expect(of(MAX_TEXT)).toHaveLength(1);
+    expect(() => of(MAX_TEXT + 1)).toThrow('a text from');
+  });
+
+  it('more calls than there are records for, whatever the text says', () => {
+    const outline = vi.fn(known.format.outline);
+    const read = (calls: unknown) =>
+      unpackEpisodes(packed([withStep({ calls })]), requests, { ...known, format: { ...known.format, outline } });
+    expect(() => read({ length: 1000, [Symbol.iterator]: () => [].values() })).toThrow('one record for each call');
+    expect(outline).not.toHaveBeenCalled();
+    expect(read(episode.steps[0]!.calls)).toEqual([episode]);
   });
 });
