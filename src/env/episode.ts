@@ -61,23 +61,30 @@ export async function runEpisode(setup: EpisodeSetup & { readonly world: WorldSe
   }
 }
 
+/** Whether it has to be awaited, as `await` has it: also the promise of another realm or library. */
+export function isLate<T>(value: T | PromiseLike<T>): value is PromiseLike<T> {
+  return typeof (value as Partial<PromiseLike<T>> | null | undefined)?.then === 'function';
+}
+
 /** Has the policy act: at once where it can. */
 export function acted(
   episode: LiveEpisode,
   context: PolicyContext,
   policy: Policy,
 ): IteratorResult<Need, Episode> | Promise<IteratorResult<Need, Episode>> {
-  let reply: PolicyReply | Promise<PolicyReply>;
+  let reply: PolicyReply | PromiseLike<PolicyReply>;
   try {
     reply = policy.request(context);
+    if (isLate(reply)) {
+      return Promise.resolve(reply).then(
+        (late) => sent(episode, late),
+        (error: unknown) => episode.throw(error),
+      );
+    }
   } catch (error) {
     return episode.throw(error);
   }
-  if (!(reply instanceof Promise)) return sent(episode, reply);
-  return reply.then(
-    (late) => sent(episode, late),
-    (error: unknown) => episode.throw(error),
-  );
+  return sent(episode, reply);
 }
 
 /** It is sent what it asked for: of the two the one that it waits for. */

@@ -96,6 +96,12 @@ function replying(...replies: readonly Partial<PolicyReply>[]): Policy & { relea
   };
 }
 
+/** Late as a promise of another realm or library is: it has a `then`, and no more. */
+function late<T>(promise: Promise<T>): Promise<T> {
+  // biome-ignore lint/suspicious/noThenProperty: what it is for
+  return { then: promise.then.bind(promise) } as Promise<T>;
+}
+
 const read = { id: 'call-1', name: 'lookup', arguments: { key: 'population_of_x' }, raw: '{"key":"population_of_x"}' };
 const reading: Partial<PolicyReply> = {
   action: { text: 'look', calls: [read] },
@@ -105,6 +111,15 @@ const reading: Partial<PolicyReply> = {
 
 const sampledIds = ({ segments }: Episode) =>
   segments.flatMap(({ ids, actionMask }) => ids.filter((_, i) => actionMask[i] === 1));
+
+it('a reply that comes late is awaited, whoever made its promise, and so is a failure', async () => {
+  const replies = [reading, {}];
+  const policy = replying(...replies);
+  const later: Policy = { ...policy, request: (context) => late(Promise.resolve(policy.request(context))) };
+  expect(await run(later)).toEqual(await run(replying(...replies)));
+  const failing: Policy = { ...policy, request: () => late(Promise.reject(new Error('gone'))) };
+  expect(await run(failing)).toMatchObject({ stop: 'policy-failure', stopDetail: 'gone' });
+});
 
 describe('the four-action script of the reference text', () => {
   const path = [

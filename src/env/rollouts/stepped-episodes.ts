@@ -8,7 +8,7 @@ import { messageOf } from '../../records/errors.ts';
 import { frozen } from '../../records/json.ts';
 import { deriveSeed } from '../../records/random.ts';
 import { type Episode, isRepeatable } from '../../records/trajectory.ts';
-import { acted, type LiveEpisode, liveEpisode, type Need, type StopSignal, sent } from '../episode.ts';
+import { acted, isLate, type LiveEpisode, liveEpisode, type Need, type StopSignal, sent } from '../episode.ts';
 import type { Inside } from '../inside.ts';
 import type { Realm, RealmOperation, WorldOutcome } from '../sandbox/realm.ts';
 import { WorldFailure, type WorldHost } from '../sandbox/world-host.ts';
@@ -91,7 +91,7 @@ export class SteppedEpisodes {
         for (const [i, slot] of waiting.entries()) {
           const outcome = outcomes[i];
           const step = outcome && this.#step(slot, outcome, policy, signal);
-          const episode = step instanceof Promise ? await step : step;
+          const episode = isLate(step) ? await step : step;
           if (outcome !== undefined && episode === undefined) continue;
           this.#end(slot, slots, policy);
           if (episode === undefined) lost.push(slot.place);
@@ -174,7 +174,7 @@ function onward(
     return undefined;
   }
   const next = acted(slot.live as LiveEpisode, need, policy);
-  return next instanceof Promise ? next.then((late) => onward(slot, late, policy)) : onward(slot, next, policy);
+  return isLate(next) ? next.then((late) => onward(slot, late, policy)) : onward(slot, next, policy);
 }
 
 export function notOpened(request: RolloutRequest, policy: string, error: unknown): Episode {

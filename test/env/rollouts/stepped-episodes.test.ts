@@ -7,6 +7,7 @@ import { SteppedEpisodes, type SteppedHost } from '../../../src/env/rollouts/ste
 import type { Realm } from '../../../src/env/sandbox/realm.ts';
 import { WorldFailure } from '../../../src/env/sandbox/world-host.ts';
 import { failedEpisode } from '../../../src/env/transcript.ts';
+import type { Policy, PolicyReply } from '../../../src/policy/policy.ts';
 import type { Episode } from '../../../src/records/trajectory.ts';
 import { requestOf } from '../../fixtures/rollouts.ts';
 import { hostOf, world } from '../sandbox/programs.ts';
@@ -119,6 +120,34 @@ it('where an entry is lost and nobody was to blame, fewer live together in the n
     { largest: 8, alone: 64, ids },
     { largest: 4, alone: 0, ids },
   ]);
+});
+
+it('a reply that comes late is awaited, whoever made its promise', async () => {
+  const inside = new Inside(await importEnvironment(CROWD), {});
+  const requests = requestsOf(PEACEFUL);
+  const host: SteppedHost = {
+    take: () => ({}) as Realm,
+    opening: (realm, a, b) => ({ realm, operation: 'open', a, b, timeoutMs: 1 }),
+    runAll: (operations) => operations.map(() => ({ status: 'ok', text: 'done' })),
+    failureOf: () => new WorldFailure(undefined, 'not asked for'),
+    give: () => {},
+    forget: () => {},
+  };
+  const stepped = new SteppedEpisodes(inside, host, () => Promise.reject(new Error('not asked for')));
+  const policy = inside.policy(play, requests);
+  const later: Policy = {
+    ...policy,
+    request(context) {
+      const reply = Promise.resolve(policy.request(context));
+      // biome-ignore lint/suspicious/noThenProperty: the promise of another realm or library
+      return { then: reply.then.bind(reply) } as Promise<PolicyReply>;
+    },
+  };
+  const [atOnce, late]: [Episode[], Episode[]] = [[], []];
+  await stepped.run(requests, policy, undefined, (episode) => atOnce.push(episode));
+  await stepped.run(requests, later, undefined, (episode) => late.push(episode));
+  expect(late).toEqual(atOnce);
+  expect(late.some(({ stop }) => stop === 'final')).toBe(true);
 });
 
 it('worlds that do not open are failures of their own', async () => {
