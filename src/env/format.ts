@@ -3,11 +3,11 @@ import { z } from 'zod';
 import { KnownTexts } from '../policy/known-texts.ts';
 import type { Action, ToolCall } from '../records/action.ts';
 import { inputError, messageOf } from '../records/errors.ts';
-import { frozen, type Json, type JsonObject } from '../records/json.ts';
+import { frozen, type Json, type JsonObject, MAX_DEPTH } from '../records/json.ts';
 import type { PublicTask } from '../records/task.ts';
 import type { CallRecord } from '../records/trajectory.ts';
 import type { Environment, ScriptedAction } from './environment.ts';
-import { partsOf } from './json-source.ts';
+import { nestsDeeper, partsOf } from './json-source.ts';
 import { type Tool, toolSchema } from './tool.ts';
 
 /** No separators: a token that is no text ends an action. */
@@ -82,11 +82,16 @@ function compact(environment: Pick<Environment, 'name' | 'tools'>): Written {
     }
     if (space < 0) return malformed(`expected "${name} <${parameter.key}>", found no value`);
     if (parameter.isText) return { name, arguments: { [parameter.key]: raw }, raw };
+    const expected = `expected "${name} <${parameter.key}>" with a JSON value`;
+    let value: Json;
     try {
-      return { name, arguments: { [parameter.key]: JSON.parse(raw) as Json }, raw };
+      value = JSON.parse(raw) as Json;
     } catch (error) {
-      return malformed(`expected "${name} <${parameter.key}>" with a JSON value (${messageOf(error)})`);
+      return malformed(`${expected} (${messageOf(error)})`);
     }
+    // The arguments are a level themselves.
+    if (nestsDeeper(raw, MAX_DEPTH - 1)) return malformed(`${expected} (${TOO_DEEP})`);
+    return { name, arguments: { [parameter.key]: value }, raw };
   }
 
   return {
@@ -118,6 +123,8 @@ function compact(environment: Pick<Environment, 'name' | 'tools'>): Written {
       calls.length === 1 ? (calls[0] as CallRecord).observation : calls.map((record) => record.observation).join(''),
   };
 }
+
+const TOO_DEEP = `found arguments that nest more than ${MAX_DEPTH} levels deep`;
 
 const ONE_CALL = { calls: 1, final: undefined } as const;
 
@@ -195,6 +202,7 @@ function jsonCall(value: unknown, source: string): Unnumbered {
   if (!isObject(value.args)) return unread(name, source, 'found no "args" that is an object');
   // The last of equal keys, as JSON.parse has it.
   const raw = partsOf(source).findLast((part) => part.key === 'args')?.source ?? source;
+  if (nestsDeeper(raw, MAX_DEPTH)) return unread(name, source, TOO_DEEP);
   return { name, arguments: value.args as JsonObject, raw };
 }
 

@@ -21,6 +21,24 @@ export function partsOf(text: string): readonly { readonly key: string | null; r
   return parts;
 }
 
+/** Whether objects and arrays nest in it more than `levels` deep; 1 is `[]`. Short texts cannot, and are not looked at. */
+export function nestsDeeper(text: string, levels: number): boolean {
+  if (text.length < 2 * (levels + 1)) return false;
+  let depth = 0;
+  for (let at = 0; at < text.length; ) {
+    const unit = text.charCodeAt(at);
+    if (unit === QUOTE) {
+      at = stringEnd(text, at);
+      continue;
+    }
+    if (unit === 0x7b || unit === 0x5b) depth++;
+    else if (unit === 0x7d || unit === 0x5d) depth--;
+    if (depth > levels) return true;
+    at++;
+  }
+  return false;
+}
+
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 

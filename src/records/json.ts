@@ -3,8 +3,8 @@
 export type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json };
 export type JsonObject = { readonly [key: string]: Json };
 
-/** Deeper values overflow a stack somewhere on their way. */
-const MAX_DEPTH = 500;
+/** Levels of a value; deeper ones overflow a stack somewhere on their way. */
+export const MAX_DEPTH = 500;
 
 /**
  * Why a value is not JSON, as `path: expected …, found …`; undefined where it is, that is where it comes back from

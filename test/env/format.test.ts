@@ -160,12 +160,31 @@ describe('json', () => {
     ]);
     expect(calls[1]?.raw).toBe('{"tool":5}');
   });
+});
 
-  it('nesting of any depth is read, or is a malformed call', () => {
-    const deep = `{"tool":"lookup","args":{"key":${'['.repeat(100_000)}${']'.repeat(100_000)}}}`;
-    expect(json.parse(deep, 1).calls).toHaveLength(1);
-    expect(json.parse(deep.slice(0, -1), 1).calls[0]?.arguments).toBeNull();
-  });
+it('arguments are read to as many levels as a JSON value may have, and are a malformed call beyond, to the letter', () => {
+  const list = (levels: number) => '['.repeat(levels) + ']'.repeat(levels);
+  for (const levels of [499, 500, 100_000]) {
+    // Brackets in texts and beside one another are no levels.
+    const args = `{"key":${list(levels)},"text":"${'['.repeat(600)}\\"","rest":[${'[],'.repeat(600)}[]]}`;
+    const action = json.parse(`[{"tool":"lookup","args":${args}},{"tool":"wait","args":{}}]`, 1);
+    const spaced = compact.parse(`wait ${list(levels)}`, 1);
+    if (levels === 499) {
+      expect(action.calls[0]).toMatchObject({ raw: args, arguments: JSON.parse(args) as JsonObject });
+      expect(spaced.calls[0]).toMatchObject({ arguments: { seconds: JSON.parse(list(levels)) } });
+      continue;
+    }
+    const malformed = expect.stringContaining('found arguments that nest more than 500 levels deep') as string;
+    expect(action.calls).toEqual([
+      { id: 'call-1', name: 'lookup', arguments: null, raw: `{"tool":"lookup","args":${args}}`, malformed },
+      { id: 'call-2', name: 'wait', arguments: {}, raw: '{}' },
+    ]);
+    expect(spaced.calls).toEqual([{ id: 'call-1', name: 'wait', arguments: null, raw: list(levels), malformed }]);
+  }
+  // The last of equal keys is the one that is read.
+  const twice = json.parse(`{"tool":"lookup","args":{"key":${list(600)}},"args":{"key":"x"}}`, 1);
+  expect(twice.calls[0]?.arguments).toEqual({ key: 'x' });
+  expect(json.parse(`[${list(100_000)}]`, 1).calls[0]?.arguments).toBeNull();
 });
 
 describe('case 18: what the policy wrote is kept to the letter', () => {

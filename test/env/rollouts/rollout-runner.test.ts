@@ -5,8 +5,12 @@ import { RolloutRunner } from '../../../src/env/rollouts/rollout-runner.ts';
 import type { PolicySpec } from '../../../src/env/rollouts/rollouts.ts';
 import type { TokenPolicy } from '../../../src/policy/token-policy.ts';
 import type { IsogymError } from '../../../src/records/errors.ts';
+import { carriedLinks, linksOf } from '../../../src/records/hash-chain.ts';
 import { type PublicTask, publicPart } from '../../../src/records/task.ts';
+import type { Episode } from '../../../src/records/trajectory.ts';
 import { FakeTokenPolicy, requestOf, requestsOf, TOY_LOOKUP, TRIAL } from '../../fixtures/rollouts.ts';
+
+const ROOMY = new URL('../../fixtures/roomy/index.ts', import.meta.url).href;
 
 let toyLookup: Environment;
 let toy: RolloutRunner;
@@ -92,6 +96,20 @@ describe('failures', () => {
     expect(episodes.map(({ stop }) => stop)).toEqual(['final', 'environment-failure', 'final']);
     expect(episodes[1]).toMatchObject({ final: null, steps: [], segments: [] });
     expect(episodes[1]?.stopDetail).toContain('this world does not open');
+  });
+
+  it('an action that nests too deep is one that cannot be read, and costs neither the run nor the record', async () => {
+    const runner = await RolloutRunner.create({ environment: ROOMY, options: {} });
+    const deep = `{"tool":"lookup","args":{"key":${'['.repeat(100_000)}${']'.repeat(100_000)}}}`;
+    const texts = [deep, '{"tool":"dice","args":{}}', '{"final":"4600"}'];
+    const [episode] = await runner.act([requestOf(trialTask('t'))], { kind: 'texts', texts });
+    await runner.close();
+    expect(episode).toMatchObject({ stop: 'final', final: '4600' });
+    const [call] = episode!.steps[0]!.action.calls;
+    expect(call).toMatchObject({ name: 'lookup', arguments: null, malformed: expect.stringContaining('500 levels') });
+    expect(call!.raw).toContain('['.repeat(100_000));
+    const written = JSON.parse(JSON.stringify(episode)) as Episode;
+    expect(linksOf(written)).toEqual(carriedLinks(episode!));
   });
 
   it.each([
