@@ -4,7 +4,7 @@
 const MAX_TEXTS = 4096;
 const MAX_LENGTH = 64;
 
-/** A function of texts that remembers: to be asked for what follows from the text alone, and is not changed. */
+/** A function of texts that remembers: to be asked for what follows from the text alone, and cannot be changed, for all who ask share it. */
 export class KnownTexts<T extends object | string> {
   readonly #made = new Map<string, T>();
   readonly #make: (text: string) => T;

@@ -29,8 +29,8 @@ export class Tokenizer {
   /** Every token that `encode` can give, by its bytes. Read it, never write it. */
   readonly trie: TrieNode;
   readonly #bytes: readonly Uint8Array[];
-  readonly #known = new KnownTexts((text) => this.#encoded(text));
-  readonly #actions = new KnownTexts((text) => [...this.encode(text), END]);
+  readonly #known = new KnownTexts((text) => Object.freeze(this.#encoded(text)));
+  readonly #actions = new KnownTexts((text) => Object.freeze([...this.encode(text), END]));
 
   /** @throws INVALID_WORDS where a word is empty or given twice. */
   constructor(words: readonly string[]) {

@@ -132,3 +132,14 @@ test('describe shows a word, the end, and a part of a character', () => {
   const tokenizer = new Tokenizer(['lookup ']);
   expect([257, 256, 0xe4, 0x41].map((id) => tokenizer.describe(id))).toEqual(['"lookup "', '<end>', '<0xE4>', '"A"']);
 });
+
+test('nobody changes the ids that others are given for the same text', () => {
+  const tokenizer = new Tokenizer(['ab']);
+  for (const text of ['ab', 'ab'.repeat(100)]) {
+    for (const ids of [tokenizer.encode(text), tokenizer.encodeAction(text)] as number[][]) {
+      expect(() => ids.push(1)).toThrow(TypeError);
+      expect(() => (ids[0] = 1)).toThrow(TypeError);
+    }
+    expect(tokenizer.decode(tokenizer.encodeAction(text))).toBe(text);
+  }
+});
