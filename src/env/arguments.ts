@@ -11,12 +11,17 @@ interface Checked {
 }
 
 /**
- * What frozen arguments came to: those that a format read in a text that comes again and again. Schemas are pure (see `Tool`), or
- * an episode would depend on which others its worker has run; so it is what they would come to once more.
+ * What arguments came to that a format read in a text that comes again and again; undefined where they are still to be checked. Schemas
+ * are pure (see `Tool`), or an episode would depend on which others its worker has run; so it is what they would come to once more.
  */
-const known = new WeakMap<JsonObject, Checked>();
+const known = new WeakMap<JsonObject, Checked | undefined>();
 /** Longer ones [UTF-16 code units] are not kept: a default or a transform can make much of little. */
 const MAX_KNOWN = 1024;
+
+/** What these arguments come to is worth remembering: the same object comes again, and is frozen to its depth. */
+export function comesAgain(args: JsonObject): void {
+  known.set(args, undefined);
+}
 
 /** The arguments as the tool gets them (defaults filled in), or everything that is wrong with them. */
 export function validated(
@@ -30,7 +35,7 @@ export function validated(
     const parsed = tool.parameters.safeParse(args);
     if (parsed.success) {
       const checked = { tool, json: JSON.stringify(parsed.data) };
-      if (checked.json.length <= MAX_KNOWN && Object.isFrozen(args)) known.set(args, checked);
+      if (checked.json.length <= MAX_KNOWN && known.has(args)) known.set(args, checked);
       return checked;
     }
     return { problems: parsed.error.issues.flatMap((issue) => problemsIn(issue, tool, args)) };

@@ -6,6 +6,7 @@ import { inputError, messageOf } from '../records/errors.ts';
 import { frozen, type Json, type JsonObject, MAX_DEPTH } from '../records/json.ts';
 import type { PublicTask } from '../records/task.ts';
 import type { CallRecord } from '../records/trajectory.ts';
+import { comesAgain } from './arguments.ts';
 import type { Environment, ScriptedAction } from './environment.ts';
 import { nestsDeeper, partsOf } from './json-source.ts';
 import { type Tool, toolSchema } from './tool.ts';
@@ -18,7 +19,7 @@ export interface Format {
   action(action: ScriptedAction): string;
   /**
    * Never throws: what is not understood is one call with `arguments: null`, `malformed` saying why and what to write
-   * instead, and `raw` to the letter.
+   * instead, and `raw` to the letter. Arguments are frozen, to their depth.
    * @param callIdFrom number of the first call id, `call-<n>`.
    */
   parse(text: string, callIdFrom: number): Action;
@@ -31,9 +32,14 @@ export interface Format {
 /** @throws INVALID_FORMAT where the environment's tools do not suit its format. */
 export function formatOf(environment: Pick<Environment, 'name' | 'tools' | 'format'>): Format {
   const { read, ...writing } = environment.format === 'compact' ? compact(environment) : json(environment.tools);
-  const known = new KnownTexts(read, (reading) => {
-    for (const call of reading.calls) frozen(call.arguments);
-    return reading;
+  const reading = (text: string): Reading => {
+    const made = read(text);
+    for (const call of made.calls) frozen(call.arguments);
+    return made;
+  };
+  const known = new KnownTexts(reading, (made) => {
+    for (const call of made.calls) if (call.arguments !== null) comesAgain(call.arguments);
+    return made;
   });
   return {
     ...writing,

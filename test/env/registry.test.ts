@@ -1,6 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
+import { comesAgain } from '../../src/env/arguments.ts';
+import { formatOf } from '../../src/env/format.ts';
 import { finishCall, ToolRegistry as Registry } from '../../src/env/registry.ts';
 import type { WorldOutcome, WorldSession } from '../../src/env/sandbox/world-host.ts';
 import { defineTool, type Tool, type ToolEffect } from '../../src/env/tool.ts';
@@ -137,6 +139,34 @@ describe('dispatch and validation', () => {
     expect(({} as { x?: number }).x).toBeUndefined();
   });
 
+  it('arguments come to the same for a short text and a long one, also where a schema would change them', () => {
+    const open = z.object({ value: z.any().transform((value: string[]) => value.sort()), note: z.string() });
+    const tool = defineTool({ name: 'open', description: 'Anything.', parameters: open, effect: 'read' });
+    const format = formatOf({ name: 'test', tools: [tool], format: 'json' });
+    const registry = new ToolRegistry([tool], (_, argsJson) => ({ status: 'ok', text: argsJson }));
+    const errors = ['', 'x'.repeat(100)].map((note) => {
+      const text = `{"tool":"open","args":{"value":["b","a"],"note":"${note}"}}`;
+      return registry.call(format.parse(text, 1).calls[0]!).observation;
+    });
+    expect(errors[0]).toContain('read only');
+    expect(errors[1]).toBe(errors[0]);
+  });
+
+  it('what is remembered of arguments is of a format’s own alone: of others a member may change, frozen or not', () => {
+    const open = defineTool({
+      name: 'open',
+      description: 'Any.',
+      parameters: z.object({ list: z.any() }),
+      effect: 'read',
+    });
+    const registry = new ToolRegistry([open], (_, argsJson) => ({ status: 'ok', text: argsJson }));
+    const list = [1];
+    const args = Object.freeze({ list });
+    expect(registry.call(issued('open', args)).observation).toBe('{"list":[1]}');
+    list.push(2);
+    expect(registry.call(issued('open', args)).observation).toBe('{"list":[1,2]}');
+  });
+
   it('never throws and never runs what is invalid, whatever the arguments, the nesting or the tool do', () => {
     const deep = JSON.parse(`${'['.repeat(50_000)}${']'.repeat(50_000)}`);
     let runs = 0;
@@ -269,14 +299,13 @@ describe('arguments that nobody can change', () => {
         effect: 'read',
       });
     const told: string[] = [];
-    const registry = new ToolRegistry(
-      [strict('long', 9), strict('short', 2), strict('longest', 2000)],
-      (tool, argsJson) => {
-        told.push(`${tool} ${argsJson}`);
-        return { status: 'ok', text: '' };
-      },
-    );
-    const args = Object.freeze({ key: 'abc' });
+    const tools = [strict('long', 9), strict('short', 2), strict('longest', 2000)];
+    const registry = new ToolRegistry(tools, (tool, argsJson) => {
+      told.push(`${tool} ${argsJson}`);
+      return { status: 'ok', text: '' };
+    });
+    const format = formatOf({ name: 'test', tools, format: 'json' });
+    const args = format.parse('{"tool":"long","args":{"key":"abc"}}', 1).calls[0]!.arguments;
     registry.call(issued('long', args));
     registry.call(issued('long', args));
     expect(checks).toBe(1);
@@ -285,6 +314,7 @@ describe('arguments that nobody can change', () => {
     expect(checks).toBe(2);
     expect(told).toEqual(Array(3).fill('long {"key":"abc","more":9}'));
     const much = Object.freeze({ key: 'x'.repeat(1100) });
+    comesAgain(much);
     for (let i = 0; i < 2; i++) registry.call(issued('longest', much));
     expect(checks).toBe(4);
     told.length = 3;
