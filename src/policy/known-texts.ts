@@ -4,6 +4,11 @@
 const MAX_TEXTS = 4096;
 const MAX_LENGTH = 64;
 
+/** A copy: a text that was cut out of another keeps all of that one. */
+export function ownText(text: string): string {
+  return JSON.parse(JSON.stringify(text)) as string;
+}
+
 /** A function of texts that remembers: to be asked for what follows from the text alone, and cannot be changed, for all who ask share it. */
 export class KnownTexts<T extends object | string> {
   readonly #made = new Map<string, T>();
@@ -20,8 +25,7 @@ export class KnownTexts<T extends object | string> {
     if (text.length > MAX_LENGTH) return this.#make(text);
     const known = this.#made.get(text);
     if (known !== undefined) return known;
-    // A text that was cut out of another keeps all of that one.
-    const own = JSON.parse(JSON.stringify(text)) as string;
+    const own = ownText(text);
     const made = this.#keep(this.#make(own));
     if (this.#made.size === MAX_TEXTS) this.#made.clear();
     this.#made.set(own, made);

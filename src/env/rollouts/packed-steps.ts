@@ -9,17 +9,26 @@ import { ABSENT, HASH, STATES } from './packed.ts';
 export interface Chunk {
   readonly logprobs: Float64Array;
   readonly integers: Int32Array;
-  readonly text: string;
+  readonly text: Buffer;
+  /** Bytes of a character: 1 or 2. */
+  readonly width: number;
   readonly format: Format;
   /** Of the policy. */
   readonly version: number;
 }
 
-/** Places in a chunk. */
+/** The characters from one place to another, as a text of its own: one that was cut out of the chunk's would keep all of that. */
+export function textOf({ text, width }: Pick<Chunk, 'text' | 'width'>, from: number, to: number): string {
+  return text.toString(width === 1 ? 'latin1' : 'utf16le', from * width, to * width);
+}
+
+/** Where an episode's steps are in a chunk. */
 export interface Place {
   readonly integer: number;
   readonly logprob: number;
-  readonly character: number;
+  /** The first character and one past the last. */
+  readonly from: number;
+  readonly to: number;
 }
 
 /** The few courses that a call can take, kept once each. */
@@ -29,27 +38,40 @@ type Body = Pick<Episode, 'steps' | 'segments'>;
 
 export class PackedSteps implements Contents {
   readonly count: number;
-  readonly #chunk: Chunk;
-  #integer: number;
-  #logprob: number;
-  #character: number;
+  /** Until it is made: a record that is kept keeps nothing of the other episodes. */
+  #packed: { readonly chunk: Chunk; readonly at: Place } | undefined;
   #body: Body | undefined;
 
-  /** @param at where the segment begins */
+  /** @param at from where the segment begins */
   constructor(chunk: Chunk, at: Place, count: number) {
-    this.#chunk = chunk;
-    this.#integer = at.integer;
-    this.#logprob = at.logprob;
-    this.#character = at.character;
+    this.#packed = { chunk, at };
     this.count = count;
   }
 
   read(): Body {
-    this.#body ??= this.#make();
-    return this.#body;
+    if (this.#packed !== undefined) {
+      this.#body = new Maker(this.#packed.chunk, this.#packed.at).make();
+      this.#packed = undefined;
+    }
+    return this.#body as Body;
+  }
+}
+
+class Maker {
+  readonly #chunk: Chunk;
+  readonly #text: string;
+  #integer: number;
+  #logprob: number;
+  #character = 0;
+
+  constructor(chunk: Chunk, { integer, logprob, from, to }: Place) {
+    this.#chunk = chunk;
+    this.#text = textOf(chunk, from, to);
+    this.#integer = integer;
+    this.#logprob = logprob;
   }
 
-  #make(): Body {
+  make(): Body {
     const segment = this.#segment();
     const count = this.#next();
     const steps: Step[] = [];
@@ -126,7 +148,7 @@ export class PackedSteps implements Contents {
 
   #take(length: number): string {
     this.#character += length;
-    return this.#chunk.text.slice(this.#character - length, this.#character);
+    return this.#text.slice(this.#character - length, this.#character);
   }
 
   #next(): number {

@@ -2,13 +2,14 @@
  * @module Reads episodes out of the layout of `packed.ts`, in their owner's thread, as if an attacker had written them. All of it is
  * checked as it comes; what an episode holds is made when it is first read, by `packed-steps.ts`.
  */
+import { ownText } from '../../policy/known-texts.ts';
 import { type Episode, TRAJECTORY_FORMAT } from '../../records/trajectory.ts';
 import { unread } from '../../records/unread.ts';
 import type { Format } from '../format.ts';
 import { untrusted } from '../sandbox/host/protocol.ts';
 import { checkEnd } from './issued.ts';
 import { ABSENT, FAILURES, HASH, HEADER, RECORD, STATES, STOPS } from './packed.ts';
-import { type Chunk, PackedSteps } from './packed-steps.ts';
+import { type Chunk, PackedSteps, textOf } from './packed-steps.ts';
 import type { RolloutRequest } from './rollouts.ts';
 import { type KnownBounds, MAX_TEXT } from './untrusted.ts';
 
@@ -66,9 +67,10 @@ class Reader {
     this.#integers = new Int32Array(buffer, byteOffset + atIntegers, integers);
     const at = byteOffset + atText;
     this.#characters = width === 1 ? new Uint8Array(buffer, at, text) : new Uint16Array(buffer, at, text / 2);
-    this.#text = Buffer.from(buffer, at, text).toString(width === 1 ? 'latin1' : 'utf16le');
     const { format, version } = known;
-    this.#chunk = { logprobs: this.#logprobs, integers: this.#integers, text: this.#text, format, version };
+    const characters = Buffer.from(buffer, at, text);
+    this.#chunk = { logprobs: this.#logprobs, integers: this.#integers, text: characters, width, format, version };
+    this.#text = textOf(this.#chunk, 0, this.#characters.length);
   }
 
   episode({ id, group, task, iteration, rollout, seed }: RolloutRequest): Episode {
@@ -78,10 +80,10 @@ class Reader {
     const kind = this.#next(ABSENT, FAILURES.length - 1, 'a failure');
     if ((stop === 'sandbox-failure') !== (kind !== ABSENT)) throw untrusted('a failure with its kind');
     const detail = this.#length(ABSENT);
-    const stopDetail = detail === ABSENT ? undefined : this.#take(detail);
-    const at = { integer: this.#integer, logprob: this.#logprob, character: this.#character };
+    const stopDetail = detail === ABSENT ? undefined : ownText(this.#take(detail));
+    const begin = { integer: this.#integer, logprob: this.#logprob, from: this.#character };
     const length = Math.max(0, this.#ids());
-    const trainable = this.#integers[at.integer + 1] === 1;
+    const trainable = this.#integers[begin.integer + 1] === 1;
     const count = this.#next(0, bounds.maxSteps, 'steps');
     let final: string | undefined;
     let covered = 0;
@@ -103,7 +105,7 @@ class Reader {
       this.#link();
     }
     if ((stop === 'final') !== (final !== undefined)) throw untrusted('a final answer where it stopped with one');
-    const from = this.#character;
+    const to = this.#character;
     this.#link();
     const rest = {
       format: TRAJECTORY_FORMAT,
@@ -118,10 +120,10 @@ class Reader {
       stop,
       stopDetail,
       failure: FAILURES[kind],
-      final: final ?? null,
-      hash: this.#text.slice(from, this.#character),
+      final: final === undefined ? null : ownText(final),
+      hash: textOf(this.#chunk, to, this.#character),
     } as const;
-    return unread(rest, new PackedSteps(this.#chunk, at, count));
+    return unread(rest, new PackedSteps(this.#chunk, { ...begin, to }, count));
   }
 
   end(): void {

@@ -18,6 +18,7 @@ import { failedEpisode } from '../../../src/env/transcript.ts';
 import { generator } from '../../../src/records/random.ts';
 import type { Episode } from '../../../src/records/trajectory.ts';
 import { stepCount } from '../../../src/records/unread.ts';
+import { collectGarbage } from '../../fixtures/garbage.ts';
 import { requestOf, requestsOf, TOY_LOOKUP, TRIAL } from '../../fixtures/rollouts.ts';
 
 const bounds = { vocabulary: 488, maxSteps: 10, maxTokens: 4200 };
@@ -151,6 +152,50 @@ describe.each<[string, string, number, InsideSpec]>([
     longer.set(bytes);
     expect(() => unpackEpisodes(longer, requests, known)).toThrow('sandbox host');
     expect(() => unpackEpisodes(bytes, requests.slice(1), known)).toThrow('nothing after the last episode');
+  });
+});
+
+describe('a record that is kept', () => {
+  let requests: readonly RolloutRequest[];
+  let episode: Episode;
+  let known: Known;
+  beforeAll(async () => {
+    requests = requestsOf(await importEnvironment(TOY_LOOKUP), 2);
+    const result = await made(TOY_LOOKUP, { kind: 'texts', texts: ['answer 1'] }, requests);
+    const [answered] = result.episodes;
+    // V8 copies what is shorter than 13.
+    const final = 'fourteen chars';
+    const action = { text: `answer ${final}`, calls: [], final };
+    episode = { ...answered!, final, steps: [{ ...answered!.steps[0]!, action }] };
+    known = result.known;
+  });
+  /** The first of a chunk whose second has a text of 512 KiB, which V8 keeps in its heap. */
+  const first = (bytes: Uint8Array) => unpackEpisodes(bytes, requests, known)[0]!;
+  const chunk = (own: Episode) => packed([own, { ...own, stopDetail: 'x'.repeat(2 ** 19) }]);
+
+  it('keeps nothing of the chunk that it came in, once it is read', async () => {
+    const come = () => {
+      const bytes = chunk(episode);
+      return { record: first(bytes), chunkOf: new WeakRef(bytes.buffer) };
+    };
+    const { record, chunkOf } = come();
+    expect(record.steps).toHaveLength(1);
+    await collectGarbage();
+    expect(chunkOf.deref()).toBeUndefined();
+    expect(record).toEqual(episode);
+  });
+
+  it('keeps none of the texts of the others, by its steps as little as by its end', async () => {
+    await collectGarbage();
+    const before = process.memoryUsage().heapUsed;
+    const kept = Array.from({ length: 32 }, () => {
+      const { hash, final, stopDetail, steps } = first(chunk({ ...episode, stopDetail: 'the end of it all' }));
+      return { hash, final, stopDetail, steps };
+    });
+    await collectGarbage();
+    expect(process.memoryUsage().heapUsed - before).toBeLessThan(4 * 2 ** 20);
+    expect(kept[31]!.steps).toEqual(episode.steps);
+    expect(kept[31]).toMatchObject({ final: episode.final, stopDetail: 'the end of it all', hash: episode.hash });
   });
 });
 
