@@ -425,4 +425,79 @@ describe('randomness and time are functions of the seed', () => {
       else process.env.TZ = before;
     }
   });
+
+  /** What one body of code comes to in hosts of different time zones. */
+  function inZones(body: string): readonly string[] {
+    const before = process.env.TZ;
+    try {
+      return ['UTC', 'America/New_York', 'Asia/Kolkata'].map((zone) => {
+        process.env.TZ = zone;
+        expect(new Date(2020, 0, 1).getTimezoneOffset() === 0).toBe(zone === 'UTC');
+        return (outcomeOf(body) as { text: string }).text;
+      });
+    } finally {
+      if (before === undefined) delete process.env.TZ;
+      else process.env.TZ = before;
+    }
+  }
+
+  it.each([
+    ["new String('2020-01-01 10:00')", '2020-01-01T10:00:00.000Z'],
+    ["{ toString: () => '2020-01-01T00:00' }", '2020-01-01T00:00:00.000Z'],
+    ["{ valueOf: () => ({}), toString: () => '2020-01-01T00:00' }", '2020-01-01T00:00:00.000Z'],
+    ["{ valueOf: () => '2020-01-01T00:00', toString: () => 'no' }", '2020-01-01T00:00:00.000Z'],
+    ["{ [Symbol.toPrimitive]: (hint) => '2020-01-01 10:00 ' + (hint === 'default') }", 'NaN'],
+    ["{ [Symbol.toPrimitive]: (hint) => (hint === 'default' ? '2020-01-01 10:00' : '') }", '2020-01-01T10:00:00.000Z'],
+    ["['2020-01-01 10:00']", '2020-01-01T10:00:00.000Z'],
+    ["Object.assign(() => 1, { toString: () => '2020-01-01 10:00' })", '2020-01-01T10:00:00.000Z'],
+    [
+      "new Proxy({}, { get: (_, key) => key === 'toString' ? () => '2020-01-01 10:00' : undefined })",
+      '2020-01-01T10:00:00.000Z',
+    ],
+    ['Object.defineProperty(new Date(5), Symbol.toPrimitive, { value: () => 7 })', '1970-01-01T00:00:00.005Z'],
+    ['{ valueOf: () => 5 }', '1970-01-01T00:00:00.005Z'],
+    ['{ valueOf: () => ({}), toString: () => ({}) }', 'TypeError'],
+    ['{ [Symbol.toPrimitive]: () => ({}) }', 'TypeError'],
+    ['{ [Symbol.toPrimitive]: 1 }', 'TypeError'],
+    ["Symbol('s')", 'TypeError'],
+    ['null', '1970-01-01T00:00:00.000Z'],
+    ['undefined', 'NaN'],
+    ['true', '1970-01-01T00:00:00.001Z'],
+    ["'Jan 5 2020 (z'", '2020-01-05T00:00:00.000Z'],
+    ["'Jan 5 2020 (a (b) z) 10:00'", '2020-01-05T10:00:00.000Z'],
+    ["'Jan 5 2020 10:00\\0Z'", '2020-01-05T10:00:00.000Z'],
+    ["'01-05-2020'", '2020-01-05T00:00:00.000Z'],
+    ["'Jan-05-2020'", '2020-01-05T00:00:00.000Z'],
+    ["'Sun, 05 Jan 2020 10:00:00 +0100'", '2020-01-05T09:00:00.000Z'],
+    ["'2020-01-05 10:00+01:00'", '2020-01-05T09:00:00.000Z'],
+    ["'Jan 5 2020 10:00 EST'", '2020-01-05T15:00:00.000Z'],
+    ["'2020-01T10:00'", '2020-01-01T10:00:00.000Z'],
+    ["(RegExp.prototype.exec = () => [''], '2020-01-05 10:00')", '2020-01-05T10:00:00.000Z'],
+  ])('new Date(%s) is %s, wherever the host is', (value, expected) => {
+    const body = `
+      try {
+        const date = new Date(${value});
+        return isNaN(date) ? 'NaN' : date.toISOString();
+      } catch (error) {
+        return error.constructor.name;
+      }`;
+    expect(inZones(body)).toEqual(Array(3).fill(expected));
+  });
+
+  it('no text that is put together from what dates are written with shows the time zone of the host', () => {
+    const parts =
+      `Jan|5|2020|2020-01-05|T|10:00|10:00:30|10:00:00.5|1:|::|.|-|+|-0500|+0100|+01|-05:00|01-05-2020|(|(z|(z)|)|z|Z|GMT|
+      UTC|ut|EST|pdt| |\0|mar|mar-|am|PM|,|/|é|_|\u00a0|99|123456|0|24:00|+002020-01-01T00:00|2020T10:00`.split(
+        /\|\s*(?=\S)|\|(?= )/,
+      );
+    const text = fc
+      .tuple(fc.array(fc.constantFrom(...parts), { minLength: 1, maxLength: 7 }), fc.constantFrom('', ' '))
+      .map(([some, between]) => some.join(between));
+    const texts = fc.sample(text, { numRuns: 20_000, seed: 1 });
+    const [utc, ...others] = inZones(
+      `return JSON.stringify(${JSON.stringify(texts)}.map((text) => +new Date(text)));`,
+    ).map((json) => JSON.parse(json) as (number | null)[]);
+    expect(utc!.filter((time) => time !== null).length).toBeGreaterThan(1000);
+    for (const times of others) expect(texts.filter((_, i) => times[i] !== utc![i])).toEqual([]);
+  });
 });
