@@ -231,6 +231,7 @@ ${lines(UNITS, (unit) => `datePrototype.get${unit} = datePrototype.getUTC${unit}
   const { toUTCString } = datePrototype;
 ${lines(TEXTS, (text) => `datePrototype.to${text} = toUTCString;`)}
   datePrototype.getTimezoneOffset = () => 0;
+  delete datePrototype.toTemporalInstant; // leads to Temporal
   datePrototype.getYear = undefined;
   datePrototype.setYear = undefined;
 

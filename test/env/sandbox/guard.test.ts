@@ -1,3 +1,6 @@
+import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
 import fc from 'fast-check';
 import type ivm from 'isolated-vm';
 import { afterEach, describe, expect, it } from 'vitest';
@@ -6,6 +9,7 @@ import { CLOCK_START_MS, guarded, MAX_MESSAGE, MAX_TEXT } from '../../../src/env
 import { isolatedVm } from '../../../src/env/sandbox/isolated-vm.ts';
 import { generator } from '../../../src/records/random.ts';
 import { hostOf, LEVELS, outcomeOf, world } from './programs.ts';
+import { REACHABLE } from './reachable.ts';
 
 type CachedScript = ivm.Script & ivm.CachedDataResult & { readonly cachedDataRejected?: boolean };
 
@@ -53,6 +57,27 @@ describe('what the guard takes away', () => {
     expect(GONE).toEqual(
       expect.arrayContaining(['WebAssembly', 'SharedArrayBuffer', 'Atomics', 'WeakRef', 'Intl', 'Promise', 'eval']),
     );
+  });
+
+  it('every function that can be reached is one that somebody has looked at, whatever the engine brings', () => {
+    const known = new Set(
+      readFileSync(new URL('./fixtures/reachable.txt', import.meta.url), 'utf8')
+        .trim()
+        .split('\n'),
+    );
+    const news = (paths: string) =>
+      paths
+        .trim()
+        .split('\n')
+        .filter((path) => !known.has(path));
+    const { text } = outcomeOf(REACHABLE) as { text: string };
+    expect(text.split('\n').length).toBeGreaterThan(450);
+    expect(news(text)).toEqual([]);
+    // Members of what is kept may lead to what is gone: with Temporal, those of dates do.
+    const file = fileURLToPath(new URL('./reachable.ts', import.meta.url));
+    const withTemporal = execFileSync(process.execPath, ['--harmony-temporal', file], { encoding: 'utf8' });
+    expect(withTemporal.split('\n').length).toBeGreaterThan(450);
+    expect(news(withTemporal)).toEqual([]);
   });
 
   it('no function that can be reached makes a promise, by its name', () => {
