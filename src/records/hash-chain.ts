@@ -5,6 +5,7 @@
  * Which values a link covers, and in which order, stands below; in which bytes, in `link-bytes.ts`. What is absent is null.
  * It finds damage and chance. It is no signature: who can change the record can make its chain anew.
  */
+import type { Action, ToolCall } from './action.ts';
 import { LinkBytes } from './link-bytes.ts';
 import type { CallRecord, CallState, Episode, Segment, Step } from './trajectory.ts';
 
@@ -37,6 +38,10 @@ function start(before: string | Beginning): void {
   to.text(seed);
   to.text(policy);
   to.text(prompt);
+  if ((from ?? undefined) !== undefined && typeof from?.episode !== 'string') {
+    to.oddWhole(from);
+    return;
+  }
   to.text(from?.episode);
   to.number(from?.step ?? null);
   to.text(from?.seed);
@@ -52,34 +57,68 @@ export function stepLink(
   const { index, action, calls, tokens: at } = step;
   start(before);
   to.integer(index);
-  to.text(action.text);
-  to.text(action.final);
-  to.integer(action.calls.length);
-  for (const call of action.calls) {
+  const made = hasMembers(action) ? actionCalls(action) : NONE;
+  for (let i = 0, count = listed(calls); i < count; i++) record(calls[i] as CallRecord, made[i]);
+  if (hasMembers(at)) {
+    to.integer(at.segment);
+    to.integer(at.start);
+    to.integer(at.end);
+  }
+  tokensFrom(tokens, from, at?.end);
+  return to.digest();
+}
+
+const NONE: readonly never[] = [];
+
+function actionCalls({ text, final, calls }: Action): readonly ToolCall[] {
+  to.text(text);
+  to.text(final);
+  const count = listed(calls);
+  for (let i = 0; i < count; i++) {
+    const call = calls[i] as ToolCall;
+    if (!hasMembers(call)) continue;
     to.text(call.id);
     to.text(call.name);
     to.text(call.raw);
     to.json(call.arguments, call.raw);
     to.text(call.malformed);
   }
-  to.integer(calls.length);
-  for (let i = 0; i < calls.length; i++) {
-    const record = calls[i] as CallRecord;
-    const { id = '', name = '' } = action.calls[i] ?? {};
-    to.same(record.callId, id);
-    to.same(record.tool, name);
-    states(record.states);
-    to.integer(record.attempts);
-    to.text(record.observation);
-    to.text(record.error);
-    to.number(record.retried?.length ?? null);
-    for (const why of record.retried ?? []) to.text(why);
+  return count === 0 ? NONE : calls;
+}
+
+function record(of: CallRecord, call: ToolCall | undefined): void {
+  if (!hasMembers(of)) return;
+  const { id = '', name = '' } = call ?? {};
+  to.same(of.callId, id);
+  to.same(of.tool, name);
+  states(of.states);
+  to.integer(of.attempts);
+  to.text(of.observation);
+  to.text(of.error);
+  const { retried } = of;
+  if (retried === undefined || retried === null) to.number(null);
+  else if (!Array.isArray(retried)) to.odd(retried);
+  else {
+    to.number(retried.length);
+    for (const why of retried) to.text(why);
   }
-  to.integer(at.segment);
-  to.integer(at.start);
-  to.integer(at.end);
-  tokensFrom(tokens, from, at.end);
-  return to.digest();
+}
+
+/** Whether its members can be written. A record that was damaged may hold anything in its place, which is written instead. */
+function hasMembers(value: unknown): boolean {
+  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return true;
+  to.oddWhole(value);
+  return false;
+}
+
+/** Writes how many there are, and gives it; what is no list is written instead. */
+function listed(value: readonly unknown[]): number {
+  if (!Array.isArray(value)) {
+    to.odd(value);
+    return 0;
+  }
+  to.integer(value.length);
+  return value.length;
 }
 
 /**
@@ -114,6 +153,10 @@ interface Rest {
 /** What no step's link covers of a segment: whether it is trained on, how long it is, and the tokens from `from` on. */
 function restOf(segment: Segment | undefined, from: number): void {
   to.json(segment?.trainable ?? null, '');
+  if (!isRegular(segment)) {
+    to.odd(segment);
+    return;
+  }
   const { ids, actionMask, logprobs, policyVersion } = segment ?? NO_TOKENS;
   for (const per of [ids, actionMask, logprobs, policyVersion]) to.integer(per.length);
   tokensFrom(segment, from, ids.length);
@@ -144,10 +187,32 @@ export function carriedLinks(episode: Episode): readonly string[] {
 
 const NO_TOKENS = { ids: [], actionMask: [], logprobs: [], policyVersion: [] } as const;
 
+/** Whether it has the same of each token, or there is none. One of a record that was damaged is written whole. */
+function isRegular(segment: Segment | undefined): boolean {
+  if (segment === undefined) return true;
+  const { ids, actionMask, logprobs, policyVersion, trainable } = segment ?? {};
+  return (
+    isListOf(ids?.length, ids) &&
+    isListOf(ids.length, actionMask) &&
+    isListOf(ids.length, logprobs) &&
+    isListOf(ids.length, policyVersion) &&
+    typeof trainable === 'boolean'
+  );
+}
+
+function isListOf(length: number, value: unknown): boolean {
+  return Array.isArray(value) && value.length === length;
+}
+
 /** How many, and each: its id, then 0 where it was given and has nothing more, else 1, its mask, logprob and version. */
-function tokensFrom(segment: Segment | undefined, from: number, until: number): void {
+function tokensFrom(segment: Segment | undefined, after: number, until: number): void {
+  if (!isRegular(segment)) {
+    to.odd(segment);
+    return;
+  }
   const { ids, actionMask, logprobs, policyVersion } = segment ?? NO_TOKENS;
-  const end = Math.min(until, ids.length);
+  const from = isCount(after) ? after : 0;
+  const end = isCount(until) ? Math.min(until, ids.length) : ids.length;
   to.integer(Math.max(0, end - from));
   for (let i = from; i < end; i++) {
     to.integer(ids[i]);
@@ -162,11 +227,20 @@ function tokensFrom(segment: Segment | undefined, from: number, until: number): 
   }
 }
 
+function isCount(value: number): boolean {
+  return Number.isSafeInteger(value) && value >= 0;
+}
+
 /** Each by a number; 0 ends them. */
 function states(course: readonly CallState[]): void {
+  if (!Array.isArray(course)) {
+    to.oddWhole(course);
+    return;
+  }
   for (let i = 0; i < course.length; i++) {
-    const state = course[i] as CallState;
-    to.integer(numberOf(state) ?? state);
+    const number = numberOf(course[i] as CallState);
+    if (number === undefined) to.odd(course[i]);
+    else to.integer(number);
   }
   to.integer(0);
 }

@@ -50,7 +50,7 @@ export class LinkBytes {
   /** A number or null: 0; 1 and a whole number ≥ 0; or 2 and float64, the lowest byte first. */
   number(value: unknown): void {
     if (value === null) this.integer(ABSENT);
-    else if (typeof value !== 'number') this.#odd(value);
+    else if (typeof value !== 'number') this.odd(value);
     else if (value >= 0 && Number.isSafeInteger(value)) {
       this.integer(1);
       this.integer(value);
@@ -70,7 +70,7 @@ export class LinkBytes {
       if (value.length > SHORT) this.#long(value);
       else this.#short(value);
     } else if (value === null || value === undefined) this.integer(ABSENT);
-    else this.#odd(value);
+    else this.odd(value);
   }
 
   /** The same where it most often is `as`: then 1 alone. */
@@ -107,6 +107,18 @@ export class LinkBytes {
         this.json(object[key] as Json, as);
       }
     }
+  }
+
+  /** What is not of the kind that stands in its place: a zero as no zero is written, and its JSON as a text. */
+  odd(value: unknown): void {
+    this.#mark();
+    this.text(JSON.stringify(value));
+  }
+
+  /** The same in place of several values: such a zero more, since the first of them may itself be odd. */
+  oddWhole(value: unknown): void {
+    this.#mark();
+    this.odd(value);
   }
 
   #short(value: string): void {
@@ -146,7 +158,7 @@ export class LinkBytes {
 
   #large(value: unknown): void {
     if (!(typeof value === 'number' && value >= 0 && Number.isSafeInteger(value))) {
-      this.#odd(value);
+      this.odd(value);
       return;
     }
     // A bitwise operation would cut it to 32 bits.
@@ -160,10 +172,9 @@ export class LinkBytes {
     }
   }
 
-  #odd(value: unknown): void {
+  #mark(): void {
     if (this.#at + ODD.length > this.#bytes.length) this.#grow(ODD.length);
     for (const byte of ODD) this.#bytes[this.#at++] = byte;
-    this.text(JSON.stringify(value));
   }
 
   /** Makes room for so many bytes more. */

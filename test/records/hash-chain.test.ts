@@ -204,6 +204,9 @@ test('two steps have one link where they are the same step, and nowhere else', (
   const odd = fc.constantFrom('', '1', 0, 1, 2, 128, -1, 0.5, null, true);
   const json = fc.oneof(odd, fc.array(odd, { maxLength: 2 }), fc.dictionary(text, odd, { maxKeys: 2 }));
   const maybe = fc.option(text, { nil: undefined });
+  // In place of a list or of an object, often.
+  const or = (kind: fc.Arbitrary<unknown>) =>
+    fc.oneof(kind, kind, fc.constantFrom<unknown>('', 'a', 'aa', 2, null, true));
   const call = fc.record({
     id: text,
     name: text,
@@ -214,24 +217,24 @@ test('two steps have one link where they are the same step, and nowhere else', (
   const record = fc.record({
     callId: text,
     tool: text,
-    states: fc.array(fc.constantFrom('issued', 'ok', 'lost'), { maxLength: 2 }),
+    states: or(fc.array(fc.constantFrom<unknown>('issued', 'ok', 'lost', 0, 1, 3, null), { maxLength: 2 })),
     attempts: odd,
     observation: text,
     error: maybe,
-    retried: fc.option(fc.array(text, { maxLength: 2 }), { nil: undefined }),
+    retried: or(fc.option(fc.array(text, { maxLength: 2 }), { nil: undefined })).map((value) => value ?? undefined),
   });
   const step = fc.record({
     index: odd,
-    action: fc.record({ text, final: maybe, calls: fc.array(call, { maxLength: 2 }) }),
-    calls: fc.array(record, { maxLength: 2 }),
-    tokens: fc.constantFrom({ segment: 0, start: 0, end: 1 }, { segment: 0, start: 1, end: 1 }),
+    action: or(fc.record({ text, final: maybe, calls: or(fc.array(or(call), { maxLength: 2 })) })),
+    calls: or(fc.array(or(record), { maxLength: 2 })),
+    tokens: or(fc.record({ segment: odd, start: odd, end: fc.constantFrom<unknown>(1, '1', null) })),
   });
   const segment = fc.record({
-    ids: fc.tuple(odd),
-    actionMask: fc.tuple(odd),
-    logprobs: fc.tuple(odd),
-    policyVersion: fc.tuple(odd),
-    trainable: fc.boolean(),
+    ids: or(fc.tuple(odd)),
+    actionMask: or(fc.tuple(odd)),
+    logprobs: or(fc.tuple(odd)),
+    policyVersion: or(fc.tuple(odd)),
+    trainable: fc.constant(true),
   });
   const canonical = (value: unknown): string =>
     JSON.stringify(value, (_, inner) =>
@@ -251,6 +254,56 @@ test('two steps have one link where they are the same step, and nowhere else', (
     { numRuns: 5000, seed: 1 },
   );
   expect(whose.size).toBe(new Set(whose.values()).size);
+});
+
+test('records with something else in place of a list, an object or a state have links of their own', () => {
+  const episode = whole();
+  const last = (path: Path, value: unknown) => {
+    const copy = structuredClone(episode) as unknown as Record<string, unknown>;
+    const at = path.slice(0, -1).reduce<Record<string, unknown>>((inner, key) => inner[key] as never, copy);
+    at[path.at(-1) as string] = value;
+    return linksOf(copy as unknown as Episode).at(-1);
+  };
+  const call = ['steps', 0, 'calls', 0];
+  const values: readonly (readonly [Path, readonly unknown[]])[] = [
+    [
+      [...call, 'states'],
+      [['issued', 'ok'], [1, 3], [1, 'ok'], ['issued'], ['issued', 0], ['a', 'b'], 'ab', 'a', ['a'], {}, null],
+    ],
+    [
+      [...call, 'retried'],
+      [['a', 'b'], 'ab', ['ab'], {}, { length: 0 }, [], null],
+    ],
+    [
+      ['steps', 0, 'action', 'calls'],
+      [[], '', 'a', ['a'], [{}], [{ id: 'a' }], [null], [[]], {}, null, 0, 1],
+    ],
+    [
+      ['steps', 0, 'calls'],
+      [[], '', 'a', ['a'], [{}], [null], [[]], {}, null, 0, 1],
+    ],
+    [
+      ['steps', 0, 'tokens', 'end'],
+      [4, '4', null, 4.5, -1],
+    ],
+    [['forkedFrom'], [undefined, {}, 'ab', [], 1, { episode: 1 }, { episode: 'a' }, { step: 1 }]],
+    [
+      ['segments', 0],
+      [null, {}, [], 'ab', { ...episode.segments[0]!, trainable: null }],
+    ],
+    [
+      ['segments', 0, 'ids'],
+      [[], '12', ['1', '2'], [1, 2], null, {}],
+    ],
+    [
+      ['segments', 0, 'actionMask'],
+      [[], '12345678', [...episode.segments[0]!.actionMask, 0], [...episode.segments[0]!.actionMask, 1]],
+    ],
+  ];
+  for (const [path, all] of values) {
+    const links = all.map((value) => last(path, value));
+    expect(new Set(links).size, path.join('.')).toBe(all.length);
+  }
 });
 
 test('what could not be written leaves nothing behind in the next link', () => {
