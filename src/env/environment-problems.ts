@@ -1,7 +1,7 @@
 /** @module What is wrong with a declared environment, all of it at once. Looks at the declaration and runs nothing of it. */
 import { Declared, isSchema } from '../records/declaration.ts';
 import { declaredCode } from './sandbox/code.ts';
-import { MIN_MEMORY_MIB } from './sandbox/realm.ts';
+import { MIN_MEMORY_MIB } from './sandbox/realm-pool.ts';
 import { toolProblems } from './tool.ts';
 
 const KEYS = [

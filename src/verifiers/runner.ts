@@ -1,7 +1,8 @@
 /** @module Scoring: runs a verifier's code in an isolate of its own. What it cannot score is unscored, never 0. */
 import { bundle } from '../env/sandbox/bundle.ts';
 import { CodeSandbox } from '../env/sandbox/code.ts';
-import { type Realm, RealmPool } from '../env/sandbox/realm.ts';
+import type { Realm } from '../env/sandbox/realm.ts';
+import { RealmPool } from '../env/sandbox/realm-pool.ts';
 import { messageOf } from '../records/errors.ts';
 import { type StopReason, stopRule } from '../records/stop-reason.ts';
 import type { Score } from '../records/trajectory.ts';

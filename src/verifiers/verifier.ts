@@ -1,7 +1,7 @@
 /** @module How an episode is judged: held out and read-only. A verifier's code runs in an isolate of its own, after the episode has ended. */
 import type { ResetLevel } from '../env/environment.ts';
 import { CODE_DEFAULTS, type CodeLimits, declaredCode, type RunCode } from '../env/sandbox/code.ts';
-import { MIN_MEMORY_MIB } from '../env/sandbox/realm.ts';
+import { MIN_MEMORY_MIB } from '../env/sandbox/realm-pool.ts';
 import { Declared, MAX_TIMEOUT_MS, shown } from '../records/declaration.ts';
 import { inputError } from '../records/errors.ts';
 import type { Json } from '../records/json.ts';

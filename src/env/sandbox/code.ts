@@ -4,7 +4,8 @@
  */
 import { Declared, MAX_TIMEOUT_MS } from '../../records/declaration.ts';
 import { messageOf } from '../../records/errors.ts';
-import { MIN_MEMORY_MIB, type Realm, RealmPool, type WorldOutcome } from './realm.ts';
+import type { Realm, WorldOutcome } from './realm.ts';
+import { MIN_MEMORY_MIB, RealmPool } from './realm-pool.ts';
 
 /** Bounds of one run of a policy's code, and how many an episode (or one score) may have. */
 export interface CodeLimits {

@@ -4,7 +4,8 @@ import type { SandboxFailure } from '../../records/trajectory.ts';
 import type { ResetLevel } from '../environment.ts';
 import { type CodeLimits, CodeSandbox } from './code.ts';
 import { type ForkableWorld, OpenedWorld } from './opened-world.ts';
-import { type Realm, type RealmOperation, RealmPool, type WorldOutcome } from './realm.ts';
+import type { Realm, WorldOutcome } from './realm.ts';
+import { type RealmOperation, RealmPool } from './realm-pool.ts';
 
 export type { ForkableWorld, WorldSession } from './opened-world.ts';
 export type { WorldOutcome } from './realm.ts';
