@@ -97,13 +97,19 @@ it('case 20: a pool whose workers cannot start says so instead of waiting', asyn
   }
 });
 
-it('case 20: a dead worker that cannot be replaced leaves everything unscored instead of waiting', async () => {
+/** Remembers the threads that are started from now on; each after the first fails as it starts. */
+function replacingNone() {
   const workers: Worker[] = [];
   const remember = (worker: Worker) => {
     workers.push(worker);
     if (workers.length > 1) process.nextTick(() => worker.emit('error', new Error('no thread left')));
   };
   process.on('worker', remember);
+  return { workers, stop: () => void process.off('worker', remember) };
+}
+
+it('case 20: a dead worker that cannot be replaced leaves everything unscored instead of waiting', async () => {
+  const { workers, stop } = replacingNone();
   try {
     const pool = await poolOf(fixture('slow.ts'), 1);
     const dying = pool.score(Array.from({ length: 40 }, () => inputOf({ held: 'busy' })));
@@ -113,17 +119,12 @@ it('case 20: a dead worker that cannot be replaced leaves everything unscored in
     for (const score of scores) expect(score).toMatchObject({ score: null, success: false });
     expect(scores.at(-1)?.reasons).toEqual(["the verifier's worker died: no thread left"]);
   } finally {
-    process.off('worker', remember);
+    stop();
   }
 }, 30_000);
 
 it('a pool whose last worker dies as it closes, and cannot be replaced, is closed all the same', async () => {
-  const workers: Worker[] = [];
-  const remember = (worker: Worker) => {
-    workers.push(worker);
-    if (workers.length > 1) process.nextTick(() => worker.emit('error', new Error('no thread left')));
-  };
-  process.on('worker', remember);
+  const { workers, stop } = replacingNone();
   try {
     const pool = await VerifierPool.start({ verifier: fixture('slow.ts'), workers: 1 });
     const pending = pool.score([inputOf({ held: 'busy' })]);
@@ -132,7 +133,7 @@ it('a pool whose last worker dies as it closes, and cannot be replaced, is close
     await closed;
     expect(await pending).toMatchObject([{ score: null, success: false }]);
   } finally {
-    process.off('worker', remember);
+    stop();
   }
 }, 10_000);
 

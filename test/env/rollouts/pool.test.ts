@@ -10,7 +10,15 @@ import type { IsogymError } from '../../../src/records/errors.ts';
 import { generator } from '../../../src/records/random.ts';
 import { type PublicTask, publicPart } from '../../../src/records/task.ts';
 import type { Episode } from '../../../src/records/trajectory.ts';
-import { atOnce, FakeTokenPolicy, requestOf, requestsOf, TOY_LOOKUP, TRIAL } from '../../fixtures/rollouts.ts';
+import {
+  atOnce,
+  FakeTokenPolicy,
+  interrupting,
+  requestOf,
+  requestsOf,
+  TOY_LOOKUP,
+  TRIAL,
+} from '../../fixtures/rollouts.ts';
 
 const bytes = (episodes: readonly Episode[]) => episodes.map((episode) => JSON.stringify(episode)).join('\n');
 const scripted = (script: string): PolicySpec => ({ kind: 'scripted', script });
@@ -228,15 +236,7 @@ describe.each(['thread', 'process'] as const)('isolation: %s:', (isolation) => {
     it('in the midst of a token policy: what has ended is kept, the rest is cancelled, and the pool serves on', async () => {
       const abort = new AbortController();
       const inner = new FakeTokenPolicy(toyLookup);
-      const policy: TokenPolicy = {
-        name: 'interrupted',
-        version: 1,
-        tick(joining) {
-          abort.abort();
-          return inner.tick(joining);
-        },
-        release: (ids) => inner.release(ids),
-      };
+      const policy = interrupting(abort, inner);
       const requests = requestsOf(toyLookup, 24);
       const episodes = await toy[1]!.run(requests, { kind: 'tokens', policy }, abort.signal);
       expect(new Set(episodes.map(({ stop }) => stop))).toEqual(new Set(['final', 'cancelled']));

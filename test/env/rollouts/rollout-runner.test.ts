@@ -8,7 +8,7 @@ import type { IsogymError } from '../../../src/records/errors.ts';
 import { carriedLinks, linksOf } from '../../../src/records/hash-chain.ts';
 import { type PublicTask, publicPart } from '../../../src/records/task.ts';
 import type { Episode } from '../../../src/records/trajectory.ts';
-import { FakeTokenPolicy, requestOf, requestsOf, TOY_LOOKUP, TRIAL } from '../../fixtures/rollouts.ts';
+import { FakeTokenPolicy, interrupting, requestOf, requestsOf, TOY_LOOKUP, TRIAL } from '../../fixtures/rollouts.ts';
 
 const ROOMY = new URL('../../fixtures/roomy/index.ts', import.meta.url).href;
 
@@ -200,15 +200,7 @@ describe('a token policy', () => {
   it('cannot keep a cancelled run waiting', async () => {
     const abort = new AbortController();
     const inner = new FakeTokenPolicy(toyLookup);
-    const policy: TokenPolicy = {
-      name: 'interrupted',
-      version: 1,
-      tick(joining) {
-        abort.abort();
-        return inner.tick(joining);
-      },
-      release: () => {},
-    };
+    const policy = interrupting(abort, inner);
     const episodes = await toy.run(requestsOf(toyLookup, 12), { kind: 'tokens', policy }, abort.signal);
     expect(inner.batches).toHaveLength(1);
     expect(new Set(episodes.map(({ stop }) => stop))).toEqual(new Set(['final', 'cancelled']));
