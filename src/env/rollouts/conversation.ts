@@ -14,8 +14,8 @@ import type { RolloutRequest, TokenSpec } from './rollouts.ts';
 import { strayedAt } from './told-again.ts';
 import type { FromWorker, ToWorker } from './work.ts';
 
-/** Sends episodes to a worker; resolves once they have ended, or to the worker's death. */
-export type SendShare = (requests: readonly RolloutRequest[], port: MessagePort) => Promise<Death | undefined>;
+/** Has a worker talk over the port; resolves once it is told that it is over and all that began there has ended, or to the worker's death. */
+export type SendTalk = (port: MessagePort) => Promise<Death | undefined>;
 
 const NO_DEATH: Death = { kind: 'died', message: 'its worker ended without it' };
 
@@ -26,22 +26,35 @@ interface Asked {
   answer: TokenAnswer | undefined;
 }
 
+/** One worker's part in the run. */
+interface Lane {
+  /** Begun here and not ended. */
+  readonly live: Map<string, RolloutRequest>;
+  /** Posts to its worker, once that hears; absent where it does not, or no more. */
+  post: ((message: ToWorker[number]) => void) | undefined;
+  /** Takes no more: its worker ended, and who did it is looked for; or too often, for no reason that is known. */
+  state: 'open' | 'mending' | 'closed';
+}
+
 export class Conversation {
   readonly #policy: TokenPolicy;
   readonly #batcher: Batcher;
   readonly #requests: ReadonlyMap<string, RolloutRequest>;
-  readonly #send: SendShare;
+  readonly #send: SendTalk;
   readonly #cancelled: () => boolean;
   readonly #notice: (text: string) => void;
   /** All that each episode has asked, in order. */
   readonly #log = new Map<string, Asked[]>();
   readonly #episodes = new Map<string, Episode>();
+  #lanes: readonly Lane[] = [];
+  /** No more will begin: all have ended, or the run has failed. */
+  #over = false;
 
   /** @param o.cancelled whether the run is. @param o.notice told what a person should know. @throws DUPLICATE_EPISODE */
   constructor(
     spec: TokenSpec,
     requests: readonly RolloutRequest[],
-    send: SendShare,
+    send: SendTalk,
     o: { readonly cancelled: () => boolean; readonly notice: (text: string) => void },
   ) {
     this.#policy = spec.policy;
@@ -53,50 +66,79 @@ export class Conversation {
   }
 
   /**
-   * Runs the shares, one a worker, until every episode has ended. Where one fails for a reason outside its episodes, the others
-   * are ended too, so that no worker is left waiting, and the run fails with that reason.
+   * Runs until every episode has ended, in so many workers at most: who begins does so where the fewest live. Where one worker fails
+   * for a reason outside its episodes, the others are ended too, so that none is left waiting, and the run fails with that reason.
    */
-  async run(shares: readonly (readonly RolloutRequest[])[]): Promise<void> {
+  async run(workers: number): Promise<void> {
     let failed: { readonly error: unknown } | undefined;
     const fail = (error: unknown) => {
       failed ??= { error };
       this.#batcher.abandon(error);
+      this.#finish();
     };
-    const all = [this.#batcher.run(), ...shares.map((share) => this.#share(share))];
+    this.#lanes = Array.from({ length: Math.min(workers, this.#requests.size) }, () => laneOf([]));
+    for (const request of this.#requests.values())
+      void this.#batcher.begun(request.id).then(() => this.#begin(request));
+    const all = [this.#batcher.run(), ...this.#lanes.map((lane) => this.#lane(lane))];
     await Promise.all(all.map((one) => one.catch(fail)));
     if (failed !== undefined) throw failed.error;
   }
 
-  /** What came of an episode, once its share has been run. */
+  /** What came of an episode, once the run is over. */
   episode(id: string): Episode {
     return this.#episodes.get(id) as Episode;
   }
 
+  /** In the lane where the fewest live; one that is being mended takes it later. */
+  #begin(request: RolloutRequest): void {
+    if (this.#over) return;
+    const able = (state: Lane['state']) => this.#lanes.filter((lane) => lane.state === state);
+    const open = able('open');
+    const lane = (open.length > 0 ? open : able('mending')).reduce((least, one) =>
+      one.live.size < least.live.size ? one : least,
+    );
+    lane.live.set(request.id, request);
+    lane.post?.({ begin: request });
+  }
+
+  #finish(): void {
+    this.#over = true;
+    for (const { post } of this.#lanes) post?.({ over: true });
+  }
+
   /**
-   * One worker's share. Where the worker dies, one of the episodes that live in it did it: each is told again, alone, what it
+   * One worker's lane. Where the worker dies, one of the episodes that live in it did it: each is told again, alone, what it
    * was told, up to where it waits for more. The one that takes its worker down is a failure of its own; the others go on,
-   * together, from where they were. Where none does, nothing is known of who did it, and all of them have failed. Those that had
-   * not begun did nothing and are begun in another worker; one that dies before anybody has begun is replaced once.
+   * together, from where they were. Where none does, nothing is known of who did it, and all of them have failed. A worker that
+   * ends while nobody lives in it is replaced once.
    */
-  async #share(share: readonly RolloutRequest[]): Promise<void> {
-    const stillOpen = (requests: readonly RolloutRequest[]) => requests.filter(({ id }) => !this.#episodes.has(id));
+  async #lane(lane: Lane): Promise<void> {
     let replaced = false;
-    for (let open = share; open.length > 0; open = stillOpen(open)) {
-      const death = await this.#talk(open, 'live');
-      open = stillOpen(open);
-      if (open.length === 0) return;
-      const { message } = death ?? NO_DEATH;
-      const suspects = open.filter(({ id }) => this.#batcher.hasBegun(id));
-      if (suspects.length === 0) {
-        if (replaced) this.#fail(open, death ?? NO_DEATH);
-        else {
-          const who = `${open.length} episodes, ${open[0]?.id} the first of them, had not begun when their worker ended`;
-          this.#notice(`${who} (${message}): they are tried once more.`);
-        }
+    while (!this.#over || lane.live.size > 0) {
+      lane.state = 'open';
+      const death = await this.#talk('live', lane);
+      const suspects = [...lane.live.values()];
+      if (suspects.length > 0) {
+        lane.state = 'mending';
+        if (death === undefined) this.#fail(suspects, NO_DEATH);
+        else await this.#findOffenders(suspects, death);
+      } else if (!this.#over) {
+        if (replaced) return this.#close(lane, death ?? NO_DEATH);
+        const { message } = death ?? NO_DEATH;
+        this.#notice(`A worker ended while no episode lived in it (${message}): it is replaced, once.`);
         replaced = true;
-      } else if (death === undefined) this.#fail(suspects, NO_DEATH);
-      else await this.#findOffenders(suspects, death);
+      }
     }
+  }
+
+  /** The others take its part. Where it was the last, what is left has failed. */
+  #close(lane: Lane, death: Death): void {
+    lane.state = 'closed';
+    if (this.#lanes.some(({ state }) => state !== 'closed')) return;
+    this.#fail(
+      [...this.#requests.values()].filter(({ id }) => !this.#episodes.has(id)),
+      death,
+    );
   }
 
   async #findOffenders(suspects: readonly RolloutRequest[], death: Death): Promise<void> {
@@ -104,7 +146,7 @@ export class Conversation {
     if (suspects.length === 1) offenders.set(suspects[0] as RolloutRequest, death);
     else {
       for (const request of suspects) {
-        const again = await this.#talk([request], 'replay');
+        const again = await this.#talk('replay', laneOf([[request.id, request]]));
         if (again !== undefined) offenders.set(request, again);
       }
     }
@@ -118,11 +160,11 @@ export class Conversation {
     }
   }
 
-  async #talk(requests: readonly RolloutRequest[], mode: 'live' | 'replay'): Promise<Death | undefined> {
+  async #talk(mode: 'live' | 'replay', lane: Lane): Promise<Death | undefined> {
     const { port1: ours, port2: theirs } = new MessageChannel();
-    const serve = this.#server(ours, mode, requests);
+    const serve = this.#server(ours, mode, lane);
     try {
-      const death = await this.#send(requests, theirs).catch((error: unknown): Death => {
+      const death = await this.#send(theirs).catch((error: unknown): Death => {
         // Of the run, not of an episode.
         if (error instanceof IsogymError) throw error;
         return { kind: 'died', message: messageOf(error) };
@@ -133,16 +175,13 @@ export class Conversation {
       }
       return death;
     } finally {
+      lane.post = undefined;
       ours.close();
     }
   }
 
   /** Answers what a worker asks; the replies of one tick go back in one message. */
-  #server(
-    ours: MessagePort,
-    mode: 'live' | 'replay',
-    requests: readonly RolloutRequest[],
-  ): (messages: FromWorker) => void {
+  #server(ours: MessagePort, mode: 'live' | 'replay', lane: Lane): (messages: FromWorker) => void {
     let outbox: ToWorker[number][] = [];
     const flush = () => {
       ours.postMessage(outbox satisfies ToWorker);
@@ -152,10 +191,9 @@ export class Conversation {
       if (outbox.push(message) === 1) queueMicrotask(flush);
     };
     const begin = () => {
-      for (const { id } of requests) {
-        if (mode === 'replay') post({ begin: id });
-        else this.#batcher.begun(id).then(() => post({ begin: id }));
-      }
+      lane.post = post;
+      for (const request of lane.live.values()) post({ begin: request });
+      if (mode === 'replay' || this.#over) post({ over: true });
     };
     const told = new Map<string, number>();
     const serve = (messages: FromWorker) => {
@@ -225,6 +263,12 @@ export class Conversation {
     if (this.#episodes.has(episode.id)) return;
     this.#episodes.set(episode.id, episode);
     this.#log.delete(episode.id);
+    for (const { live } of this.#lanes) live.delete(episode.id);
     this.#batcher.end(episode.id, mayBeUsable(episode));
+    if (this.#episodes.size === this.#requests.size) this.#finish();
   }
+}
+
+function laneOf(live: Iterable<[string, RolloutRequest]>): Lane {
+  return { live: new Map(live), post: undefined, state: 'open' };
 }

@@ -11,17 +11,15 @@ import type { FromWorker, ToWorker } from './work.ts';
 export class HostTalk {
   readonly #name: string;
   readonly #bounds: KnownBounds;
-  /** Not ended. */
-  readonly #open: Map<string, RolloutRequest>;
-  readonly #begun = new Set<string>();
+  /** Told to begin, and not ended. */
+  readonly #open = new Map<string, RolloutRequest>();
   /** Have asked at all. */
   readonly #known = new Set<string>();
   /** Wait for an answer: the batch waits for whoever does not, so a second question would have it wait for ever. */
   readonly #waiting = new Set<string>();
   #hears = false;
 
-  constructor(requests: readonly RolloutRequest[], name: string, bounds: KnownBounds) {
-    this.#open = new Map(requests.map((request) => [request.id, request]));
+  constructor(name: string, bounds: KnownBounds) {
     this.#name = name;
     this.#bounds = bounds;
   }
@@ -29,8 +27,8 @@ export class HostTalk {
   /** To be called with what the host is told, before it is. */
   told(messages: ToWorker): void {
     for (const message of messages) {
-      if ('begin' in message) this.#begun.add(message.begin);
-      else this.#waiting.delete(message.episodeId);
+      if ('begin' in message) this.#open.set(message.begin.id, message.begin);
+      else if ('episodeId' in message) this.#waiting.delete(message.episodeId);
     }
   }
 
@@ -51,7 +49,6 @@ export class HostTalk {
   #ask(ask: unknown): ReturnType<typeof readTokenRequest> {
     const request = readTokenRequest(ask, this.#open, this.#bounds);
     const { episodeId, newIds } = request;
-    if (!this.#begun.has(episodeId)) throw untrusted('a question of an episode that was told to begin');
     if (this.#waiting.has(episodeId)) throw untrusted('one question at a time');
     if (newIds.length === 0 && !this.#known.has(episodeId)) throw untrusted('a context to begin with');
     this.#known.add(episodeId);
@@ -61,7 +58,7 @@ export class HostTalk {
 
   #end(ended: unknown): ReturnType<typeof readEpisode> {
     const request = this.#open.get(String(objectOf(ended).id));
-    if (request === undefined || !this.#begun.has(request.id)) throw untrusted('the end of an episode that has begun');
+    if (request === undefined) throw untrusted('the end of an episode that has begun');
     this.#open.delete(request.id);
     return readEpisode(ended, request, this.#name, this.#bounds);
   }

@@ -74,15 +74,20 @@ async function answer(task: WorkerTask): Promise<WorkerAnswer> {
 }
 
 async function converse(task: Extract<WorkerTask, { kind: 'converse' }>): Promise<HostAnswer> {
-  const { requests, name, version, bounds, port, stop } = task;
-  const talk = new HostTalk(requests, name, bounds);
+  const { name, version, bounds, port, stop } = task;
+  const talk = new HostTalk(name, bounds);
   port.on('message', (messages: ToWorker) => {
     talk.told(messages);
-    supervisor.say(messages);
+    // Each that begins in a frame of its own, since it may come with a long past.
+    for (const message of messages) if ('begin' in message) supervisor.say([message], { weight: 1 });
+    supervisor.say(
+      messages.filter((message) => !('begin' in message)),
+      { weight: 0 },
+    );
   });
-  const body: RolloutTask = { kind: 'converse', requests, name, version, cancelled: isSet(stop) };
+  const body: RolloutTask = { kind: 'converse', name, version, cancelled: isSet(stop) };
   const heard = (said: unknown) => port.postMessage(talk.heard(said) satisfies FromWorker);
-  return supervisor.run(body, { weight: requests.length, heard });
+  return supervisor.run(body, { weight: 0, heard });
 }
 
 /** Tells the host of a run that is cancelled while it works. */

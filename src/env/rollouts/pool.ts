@@ -8,7 +8,7 @@ import { bundle } from '../sandbox/bundle.ts';
 import { untrusted } from '../sandbox/host/protocol.ts';
 import { heapLimitHolds } from '../sandbox/isolated-vm.ts';
 import { failedEpisode } from '../transcript.ts';
-import { Conversation, type SendShare } from './conversation.ts';
+import { Conversation, type SendTalk } from './conversation.ts';
 import { EarnedReset, type Execute } from './earned-reset.ts';
 import { checkActed } from './issued.ts';
 import { packs } from './packed.ts';
@@ -139,8 +139,8 @@ export class RolloutPool implements RolloutEngine {
       const bounds = this.#bounds(policy);
       if (policy.kind === 'tokens') {
         const { name, version } = policy.policy;
-        const send: SendShare = async (share, port) => {
-          const task: WorkerTask = { kind: 'converse', requests: share, name, version, bounds, port, stop };
+        const send: SendTalk = async (port) => {
+          const task: WorkerTask = { kind: 'converse', name, version, bounds, port, stop };
           const answer = await this.#workers.send(task, { transferList: [port] });
           return 'death' in answer ? answer.death : undefined;
         };
@@ -148,11 +148,7 @@ export class RolloutPool implements RolloutEngine {
           cancelled: () => isSet(stop),
           notice: this.#notice,
         });
-        // One share a worker, by turns, so that those who live at once are spread over them.
-        const shares = Array.from({ length: Math.min(count, requests.length) }, (_, worker) =>
-          requests.filter((_, i) => i % count === worker),
-        );
-        await conversation.run(shares);
+        await conversation.run(count);
         const episodes = requests.map((request) => conversation.episode(request.id));
         ended(episodes);
         return episodes;

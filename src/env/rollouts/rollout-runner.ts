@@ -34,11 +34,7 @@ import { strayedAt } from './told-again.ts';
 export interface Asking {
   readonly name: string;
   readonly version: number;
-  /** Resolves when there is room for the episode. */
-  begun(episodeId: string): Promise<void>;
   ask(request: TokenRequest): Promise<TokenAnswer>;
-  /** Called once for each episode. */
-  ended(episode: Episode): void;
 }
 
 export class RolloutRunner implements RolloutEngine {
@@ -47,6 +43,9 @@ export class RolloutRunner implements RolloutEngine {
   /** For requests that want a fresh context, where that is not what the others get; made when it is first asked for. */
   #freshHost: WorldHost | undefined;
   readonly #stepped: SteppedEpisodes;
+  /** Episodes that ask, begun and ended so far. */
+  #begun = 0;
+  #over = 0;
   readonly #hostOf: (reset: ResetLevel) => WorldHost;
 
   private constructor(inside: Inside, script: string) {
@@ -75,14 +74,14 @@ export class RolloutRunner implements RolloutEngine {
     if (policy.kind !== 'tokens') return this.act(own, policy, signal);
     const batcher = new Batcher(policy.policy, own, policy.schedule);
     const { name, version } = policy.policy;
-    const asking: Asking = {
-      name,
-      version,
-      begun: (id) => batcher.begun(id),
-      ask: (request) => batcher.ask(request),
-      ended: (episode) => batcher.end(episode.id, mayBeUsable(episode)),
-    };
-    const [episodes] = await Promise.all([this.converse(own, asking, signal), batcher.run()]);
+    const asking: Asking = { name, version, ask: (request) => batcher.ask(request) };
+    const each = own.map(async (request) => {
+      await batcher.begun(request.id);
+      const episode = await this.converse(request, asking, signal);
+      batcher.end(episode.id, mayBeUsable(episode));
+      return episode;
+    });
+    const [episodes] = await Promise.all([Promise.all(each), batcher.run()]);
     return episodes;
   }
 
@@ -123,41 +122,43 @@ export class RolloutRunner implements RolloutEngine {
   }
 
   /**
-   * All episodes that there is room for at once, each of which asks for its tokens.
+   * One episode that asks for its tokens, beside others.
    *
    * Their worlds share isolates, so one that uses up the memory ends its neighbours' too, and which those are depends on the number
    * of workers. A neighbour is told again what it was told, in a world of the same seed, and comes to what it would have come to.
    */
-  converse(requests: readonly RolloutRequest[], asking: Asking, signal?: StopSignal): Promise<Episode[]> {
-    return Promise.all(
-      requests.map(async (request) => {
-        await asking.begun(request.id);
-        const told: { readonly asked: TokenRequest; readonly answer: Promise<TokenAnswer> }[] = [];
-        let strayed: string | undefined;
-        const attempt = () => {
-          let turn = 0;
-          const ask = (asked: TokenRequest) => {
-            const at = turn++;
-            const before = told[at];
-            if (before === undefined) {
-              const answer = asking.ask(asked);
-              told[at] = { asked, answer };
-              return answer;
-            }
-            strayed = strayedAt(at, before.asked, asked);
-            return strayed === undefined ? before.answer : Promise.reject(new Error(strayed));
-          };
-          return this.#episode(request, this.#askingPolicy(request, { ...asking, ask }), signal);
-        };
-        let episode = await attempt();
-        // Each death has an offender that it ends, so this ends too.
-        for (let others = requests.length; episode.failure === 'died' && others > 1; others--)
-          episode = await attempt();
-        if (strayed !== undefined) episode = failedEpisode(request, asking.name, 'sandbox-failure', strayed, 'died');
-        asking.ended(episode);
-        return episode;
-      }),
-    );
+  async converse(request: RolloutRequest, asking: Asking, signal?: StopSignal): Promise<Episode> {
+    const told: { readonly asked: TokenRequest; readonly answer: Promise<TokenAnswer> }[] = [];
+    let strayed: string | undefined;
+    const attempt = () => {
+      let turn = 0;
+      const ask = (asked: TokenRequest) => {
+        const at = turn++;
+        const before = told[at];
+        if (before === undefined) {
+          const answer = asking.ask(asked);
+          told[at] = { asked, answer };
+          return answer;
+        }
+        strayed = strayedAt(at, before.asked, asked);
+        return strayed === undefined ? before.answer : Promise.reject(new Error(strayed));
+      };
+      return this.#episode(request, this.#askingPolicy(request, { ...asking, ask }), signal);
+    };
+    // Of those that live or have lived beside it.
+    const beside = this.#begun - this.#over;
+    const before = this.#begun++;
+    try {
+      let episode = await attempt();
+      // Each death has an offender that it ends, so this ends too.
+      for (let deaths = 1; episode.failure === 'died' && deaths < beside + this.#begun - before; deaths++) {
+        episode = await attempt();
+      }
+      if (strayed === undefined) return episode;
+      return failedEpisode(request, asking.name, 'sandbox-failure', strayed, 'died');
+    } finally {
+      this.#over++;
+    }
   }
 
   async close(): Promise<void> {

@@ -2,7 +2,7 @@
 
 import type { HostService, StartService } from '../sandbox/host/main.ts';
 import { RolloutRunner } from './rollout-runner.ts';
-import { type InsideSpec, type RolloutRequest, type RolloutSetup, readRequests } from './rollouts.ts';
+import { type InsideSpec, type RolloutSetup, readRequests } from './rollouts.ts';
 import { converseOver } from './talk.ts';
 import type { ToWorker } from './work.ts';
 
@@ -27,8 +27,8 @@ export type RolloutTask =
       readonly cancelled: boolean;
     }
   | {
+      /** Its episodes are told to begin one by one: see `ToWorker`. */
       readonly kind: 'converse';
-      readonly requests: readonly RolloutRequest[];
       readonly name: string;
       readonly version: number;
       readonly cancelled: boolean;

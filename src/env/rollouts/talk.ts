@@ -3,7 +3,6 @@ import type { TokenRequest } from '../../policy/token-policy.ts';
 import type { StopSignal } from '../episode.ts';
 import type { TokenAnswer } from './batcher.ts';
 import type { RolloutRunner } from './rollout-runner.ts';
-import type { RolloutRequest } from './rollouts.ts';
 import type { FromWorker, ToWorker } from './work.ts';
 
 export interface Channel {
@@ -11,30 +10,14 @@ export interface Channel {
   heard(listener: (messages: ToWorker) => void): void;
 }
 
-/** Each episode begins when it is told to; by the time it returns, each has gone through the channel. One message a turn of the event loop. */
+/** Each episode begins when it is told to, and goes through the channel when it has ended; returns once it is told that no more will. One message a turn of the event loop. */
 export async function converseOver(
   channel: Channel,
   runner: RolloutRunner,
-  task: { readonly requests: readonly RolloutRequest[]; readonly name: string; readonly version: number },
+  { name, version }: { readonly name: string; readonly version: number },
   signal: StopSignal,
 ): Promise<void> {
   const waiting = new Map<string, PromiseWithResolvers<TokenAnswer>>();
-  const beginning = new Map(task.requests.map(({ id }) => [id, Promise.withResolvers<void>()]));
-  channel.heard((messages) => {
-    for (const message of messages) {
-      if ('begin' in message) {
-        beginning.get(message.begin)?.resolve();
-        continue;
-      }
-      const asked = waiting.get(message.episodeId);
-      waiting.delete(message.episodeId);
-      if ('reply' in message) asked?.resolve(message.reply);
-      else asked?.reject(new Error(message.error));
-    }
-  });
-
-  channel.post([{ hears: true }]);
-
   let outbox: FromWorker[number][] = [];
   const flush = () => {
     if (outbox.length > 0) channel.post(outbox);
@@ -50,8 +33,30 @@ export async function converseOver(
     return asked.promise;
   };
 
-  const begun = async (episodeId: string) => beginning.get(episodeId)?.promise;
-  const { requests, name, version } = task;
-  await runner.converse(requests, { name, version, begun, ask, ended: (episode) => post({ ended: episode }) }, signal);
+  const over = Promise.withResolvers<void>();
+  // The channel is one of those that are open, until it is over.
+  let open = 1;
+  const close = () => {
+    if (--open === 0) over.resolve();
+  };
+  channel.heard((messages) => {
+    for (const message of messages) {
+      if ('over' in message) close();
+      else if ('begin' in message) {
+        open++;
+        runner
+          .converse(message.begin, { name, version, ask }, signal)
+          .then((ended) => post({ ended }))
+          .then(close, over.reject);
+      } else {
+        const asked = waiting.get(message.episodeId);
+        waiting.delete(message.episodeId);
+        if ('reply' in message) asked?.resolve(message.reply);
+        else asked?.reject(new Error(message.error));
+      }
+    }
+  });
+  channel.post([{ hears: true }]);
+  await over.promise;
   flush();
 }

@@ -43,8 +43,8 @@ export type WorkerTask =
       readonly stop: Int32Array;
     }
   | {
+      /** Its episodes come through the port. */
       readonly kind: 'converse';
-      readonly requests: readonly RolloutRequest[];
       readonly name: string;
       readonly version: number;
       readonly bounds: KnownBounds;
@@ -66,9 +66,10 @@ export type FromWorker = readonly (
   | { readonly ask: TokenRequest }
   | { readonly ended: Episode }
 )[];
-/** To a worker: that there is room for an episode, and what it asked for. */
+/** To a worker: an episode that there is room for, what one asked for, and that no more will begin. */
 export type ToWorker = readonly (
-  | { readonly begin: string }
+  | { readonly begin: RolloutRequest }
+  | { readonly over: true }
   | { readonly episodeId: string; readonly reply: TokenAnswer }
   | { readonly episodeId: string; readonly error: string }
 )[];

@@ -1,7 +1,6 @@
 import type { MessagePort } from 'node:worker_threads';
-import { expect, it } from 'vitest';
-import { Conversation, type SendShare } from '../../../src/env/rollouts/conversation.ts';
-import type { RolloutRequest } from '../../../src/env/rollouts/rollouts.ts';
+import { describe, expect, it } from 'vitest';
+import { Conversation, type SendTalk } from '../../../src/env/rollouts/conversation.ts';
 import type { Schedule } from '../../../src/env/rollouts/schedule.ts';
 import type { FromWorker, ToWorker } from '../../../src/env/rollouts/work.ts';
 import type { Death } from '../../../src/env/sandbox/host/protocol.ts';
@@ -31,19 +30,24 @@ interface Worker {
   readonly context?: (id: string, turn: number) => readonly number[] | undefined;
   /** Dies once so many answers have come. */
   readonly diesAfter?: number;
+  readonly begins?: (id: string) => void;
 }
 
-/** A worker in this thread. It is over when each of its episodes has ended, or as it dies. One without a step is cut off. */
-function work(share: readonly RolloutRequest[], port: MessagePort, o: Worker): Promise<Death | undefined> {
-  const { context = (_, turn) => (turn < 2 ? [turn] : undefined), diesAfter } = o;
+/** A worker in this thread. It is over when it is told so and each of its episodes has ended, or as it dies. One without a step is cut off. */
+function work(port: MessagePort, o: Worker = {}): Promise<Death | undefined> {
+  const { context = (_, turn) => (turn < 2 ? [turn] : undefined), diesAfter, begins = () => {} } = o;
   const { promise, resolve } = Promise.withResolvers<Death | undefined>();
-  const records = new Map(share.map((request) => [request.id, new Transcript(request, 'one-token')]));
+  const records = new Map<string, Transcript>();
   let answers = 0;
-  let left = share.length;
+  // The talk itself is one of those that are open.
+  let open = 1;
   const say = (messages: FromWorker) => port.postMessage(messages);
+  const close = () => {
+    if (--open === 0) resolve(undefined);
+  };
   const end = (episode: Episode) => {
     say([{ ended: episode }]);
-    if (--left === 0) resolve(undefined);
+    close();
   };
   const next = (episodeId: string, record: Transcript) => {
     const newIds = context(episodeId, record.steps.length);
@@ -54,64 +58,87 @@ function work(share: readonly RolloutRequest[], port: MessagePort, o: Worker): P
   };
   port.on('message', (messages: ToWorker) => {
     for (const message of messages) {
-      const episodeId = 'begin' in message ? message.begin : message.episodeId;
+      if ('over' in message) {
+        close();
+        continue;
+      }
+      if ('begin' in message) {
+        open++;
+        const { id } = message.begin;
+        begins(id);
+        const record = new Transcript(message.begin, 'one-token');
+        records.set(id, record);
+        next(id, record);
+        continue;
+      }
+      const { episodeId } = message;
       const record = records.get(episodeId)!;
-      if (!('begin' in message)) {
-        if (++answers === diesAfter) return resolve(DEATH);
-        if ('error' in message) {
-          end(record.end('policy-failure', { detail: message.error }));
-          continue;
-        }
-        if ('halt' in message.reply) {
-          end(record.end(message.reply.halt, { detail: message.reply.detail }));
-          continue;
-        }
+      if (++answers === diesAfter) return resolve(DEATH);
+      if ('error' in message) end(record.end('policy-failure', { detail: message.error }));
+      else if ('halt' in message.reply) end(record.end(message.reply.halt, { detail: message.reply.detail }));
+      else {
         const { ids, logprobs } = message.reply;
         record.step({ text: '', calls: [] }, [], record.sample({ ids, logprobs }, 1));
+        next(episodeId, record);
       }
-      next(episodeId, record);
     }
   });
   say([{ hears: true }]);
   return promise.finally(() => port.close());
 }
 
-async function converse(send: SendShare, shares = [requests], schedule: Schedule = { live: 9 }) {
+async function converse(send: SendTalk, workers = 1, schedule: Schedule = { live: 9 }) {
   const acting = policy();
   const notes: string[] = [];
   const conversation = new Conversation({ kind: 'tokens', policy: acting, schedule }, requests, send, {
     cancelled: () => false,
     notice: (note) => notes.push(note),
   });
-  await conversation.run(shares);
+  await conversation.run(workers);
   return { acting, notes, stops: requests.map(({ id }) => conversation.episode(id).stop), conversation };
 }
 
-it('where one share fails for a reason outside its episodes, the others come to an end, and so does the run, with that reason', async () => {
-  const over: string[] = [];
-  const send: SendShare = async (share, port) => {
-    if (share[0] === requests[0]) {
+it('who begins does so in the worker where the fewest live, so that no worker is left without while another has two', async () => {
+  const begun: string[][] = [[], []];
+  let talks = 0;
+  // The first of the four goes on for longer than all of the others.
+  const context = (id: string, turn: number) => (turn < (id === named(0) ? 9 : 2) ? [turn] : undefined);
+  const send: SendTalk = (port) => {
+    const mine = begun[talks++]!;
+    return work(port, { context, begins: (id) => mine.push(id) });
+  };
+  const { stops } = await converse(send, 2, { live: 2 });
+  expect(stops).toEqual(['final', 'final', 'final', 'final']);
+  expect(begun).toEqual([[named(0)], [named(1), named(2), named(3)]]);
+});
+
+it('where one worker fails for a reason outside its episodes, the others come to an end, and so does the run, with that reason', async () => {
+  const begun: string[] = [];
+  let ended = false;
+  let talks = 0;
+  const send: SendTalk = async (port) => {
+    if (++talks === 2) {
       port.close();
       throw new IsogymError('HOST_FAILED', 'No sandbox host can be started.');
     }
-    // Of which one lives, and the other is still in the queue.
-    const death = await work(share, port, { context: (_, turn) => [turn] });
-    over.push(...share.map(({ id }) => id));
+    // Of which the last is still in the queue.
+    const death = await work(port, { context: (_, turn) => [turn], begins: (id) => begun.push(id) });
+    ended = true;
     return death;
   };
-  const shares = [requests.slice(0, 2), requests.slice(2)];
-  await expect(converse(send, shares, { live: 3 })).rejects.toMatchObject({ code: 'HOST_FAILED' });
-  expect(over).toEqual([named(2), named(3)]);
+  await expect(converse(send, 2, { live: 3 })).rejects.toMatchObject({ code: 'HOST_FAILED' });
+  expect(ended).toBe(true);
+  expect(begun).not.toContain(named(3));
 });
 
 it('an episode that asks for something else when it is told again gets no answer to what it had asked: it has failed, alone', async () => {
   let talks = 0;
-  const { stops, acting, conversation } = await converse((share, port) => {
+  const { stops, acting, conversation } = await converse((port) => {
     talks++;
     // All of them have been answered twice by then. Alone, it is the first that takes its worker down.
-    if (talks <= 2) return work(share, port, { diesAfter: talks === 1 ? 5 : 1 });
+    if (talks <= 2) return work(port, { diesAfter: talks === 1 ? 5 : 1 });
     // Its second context has come to something else, as where a tool timed out the first time alone.
-    return work(share, port, {
+    return work(port, {
       context: (id, turn) => (turn < 2 ? [turn === 1 && id === named(2) ? 99 : turn] : undefined),
     });
   });
@@ -125,35 +152,54 @@ it('an episode that asks for something else when it is told again gets no answer
   expect(acting.asked).toHaveLength(8);
 });
 
-it('those that had not begun when their worker died are tried once more, which is said', async () => {
-  let talks = 0;
-  const dying = (deaths: number): SendShare => {
-    talks = 0;
-    return async (share, port) => {
-      if (++talks > deaths) return work(share, port, {});
+describe('a worker that ends while no episode lives in it', () => {
+  /** The second worker dies so often, before it hears. */
+  const dying = (deaths: number): SendTalk => {
+    let talks = 0;
+    let died = 0;
+    return async (port) => {
+      if (++talks === 1 || died === deaths) return work(port);
+      died++;
       port.close();
       return DEATH;
     };
   };
-  // The batcher begins as many as live; none do before the first talk is over where it ends at once.
-  const queued: Schedule = { live: 2 };
-  const shares = [requests.slice(0, 2), requests.slice(2)];
-  const send: SendShare = (share, port) => (share[0] === requests[0] ? work(share, port, {}) : dies(share, port));
-  let dies = dying(1);
-  const once = await converse(send, shares, queued);
-  expect(once.stops).toEqual(['final', 'final', 'final', 'final']);
-  expect(once.notes).toEqual([
-    `2 episodes, ${named(2)} the first of them, had not begun when their worker ended (its heap was full): they are tried once more.`,
-  ]);
-  dies = dying(9);
-  const twice = await converse(send, shares, queued);
-  expect(twice.stops).toEqual(['final', 'final', 'sandbox-failure', 'sandbox-failure']);
-  expect(twice.notes).toHaveLength(1);
+  const queued: Schedule = { live: 1 };
+  const note = 'A worker ended while no episode lived in it (its heap was full): it is replaced, once.';
+
+  it('is replaced, which is said', async () => {
+    const { stops, notes } = await converse(dying(1), 2, queued);
+    expect(stops).toEqual(['final', 'final', 'final', 'final']);
+    expect(notes).toEqual([note]);
+  });
+
+  it('twice leaves its part to the others', async () => {
+    const { stops, notes } = await converse(dying(2), 2, queued);
+    expect(stops).toEqual(['final', 'final', 'final', 'final']);
+    expect(notes).toEqual([note]);
+  });
+
+  it('and is the last has all the rest fail', async () => {
+    let talks = 0;
+    // Its first episode takes the worker down, and then nothing comes up.
+    const { stops, conversation } = await converse(
+      async (port) => {
+        if (++talks === 1) return work(port, { diesAfter: 1 });
+        port.close();
+        return { kind: 'died', message: 'nothing comes up' };
+      },
+      1,
+      queued,
+    );
+    expect(stops).toEqual(['sandbox-failure', 'sandbox-failure', 'sandbox-failure', 'sandbox-failure']);
+    expect(conversation.episode(named(0)).stopDetail).toBe('its heap was full');
+    expect(conversation.episode(named(3)).stopDetail).toBe('nothing comes up');
+  });
 });
 
 it('an episode that was cut off before its first step does not count among those that are enough', async () => {
   const context = (id: string, turn: number) => (turn < (id === named(0) ? 0 : 2) ? [turn] : undefined);
-  const { stops } = await converse((share, port) => work(share, port, { context }), [requests], { live: 9, enough: 1 });
+  const { stops } = await converse((port) => work(port, { context }), 1, { live: 9, enough: 1 });
   // Else the others would be stragglers at their first question.
   expect(stops).toEqual(['max-tokens', 'final', 'final', 'final']);
 });

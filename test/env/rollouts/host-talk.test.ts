@@ -10,12 +10,12 @@ const ask = { ask: { episodeId: id, newIds: [1, 2], maxTokens: 5, seed: 's' } };
 const ended = { ended: failedEpisode(request, 'fake', 'policy-failure', 'why') };
 const reply = { episodeId: id, reply: { ids: [1], logprobs: [-1], cutOff: false } };
 
-const talk = () => new HostTalk([request, other], 'fake', { vocabulary: 9, maxSteps: 3, maxTokens: 9 });
+const talk = () => new HostTalk('fake', { vocabulary: 9, maxSteps: 3, maxTokens: 9 });
 
 it('a host says that it hears, asks one question at a time, and ends each episode', () => {
   const host = talk();
   expect(host.heard([{ hears: true }])).toEqual([{ hears: true }]);
-  host.told([{ begin: id }]);
+  host.told([{ begin: request }]);
   expect(host.heard([ask])).toEqual([ask]);
   host.told([reply]);
   // Once it has asked, it may have nothing to add.
@@ -38,6 +38,6 @@ it.each([
   ['the end of one that was not told to begin', [{ ended: failedEpisode(other, 'fake', 'policy-failure', 'why') }]],
 ])('%s is refused', (_, body) => {
   const host = talk();
-  host.told([{ begin: id }]);
+  host.told([{ begin: request }]);
   expect(() => host.heard(body)).toThrow('a sandbox host sent something else than');
 });

@@ -50,7 +50,7 @@ async function talkedWith(
   const conversation = new Conversation(
     { kind: 'tokens', policy, schedule },
     own,
-    async (share, port) => {
+    async (port) => {
       const post = (messages: FromWorker) =>
         port.postMessage(
           messages.map((message) =>
@@ -59,13 +59,13 @@ async function talkedWith(
         );
       const heard = (listener: (messages: ToWorker) => void) => port.on('message', listener);
       const { name, version } = policy;
-      await converseOver({ post, heard }, runner, { requests: share, name, version }, { aborted: false });
+      await converseOver({ post, heard }, runner, { name, version }, { aborted: false });
       port.close();
       return undefined;
     },
     { cancelled: () => false, notice: () => {} },
   );
-  await conversation.run([own]);
+  await conversation.run(1);
   return own.map(({ id }) => conversation.episode(id));
 }
 

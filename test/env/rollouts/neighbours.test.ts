@@ -85,11 +85,9 @@ test('a neighbour that asks for something else in its second world has failed: w
     rollout: 0,
     seed: id,
   }));
-  const ended: Episode[] = [];
-  const episodes = await runner.converse(requests, {
+  const asking = {
     name: 'counting',
     version: 0,
-    begun: async () => {},
     async ask({ episodeId }: TokenRequest): Promise<TokenReply> {
       const turn = turns.get(episodeId) ?? 0;
       turns.set(episodeId, turn + 1);
@@ -97,10 +95,9 @@ test('a neighbour that asks for something else in its second world has failed: w
       const ids = [...tokenizer.encode(text), tokenizer.end];
       return { ids, logprobs: ids.map(() => -1), cutOff: false };
     },
-    ended: (episode) => ended.push(episode),
-  });
+  };
+  const episodes = await Promise.all(requests.map((request) => runner.converse(request, asking)));
   await runner.close();
   expect(episodes.map(({ stop }) => stop)).toEqual(['sandbox-failure', 'final', 'sandbox-failure']);
   expect(episodes[2]).toMatchObject({ failure: 'died', stopDetail: expect.stringContaining('before action 1') });
-  expect(ended).toHaveLength(3);
 });

@@ -2,7 +2,7 @@
  * @module The supervisor of one sandbox host: gives it tasks, and replaces it where it dies or has served its time. A host does
  * one task after the other, in the order in which it was given them: a further one lies ready, so that it need not wait for it.
  */
-import { IsogymError } from '../../../records/errors.ts';
+import { IsogymError, messageOf } from '../../../records/errors.ts';
 import { type HostLimits, HostProcess } from './process.ts';
 import { type Death, errorOf, type FromHost, type HostError, untrusted } from './protocol.ts';
 
@@ -79,10 +79,19 @@ export class HostSupervisor {
     return answer;
   }
 
-  /** To the task that runs. */
-  say(body: unknown): void {
+  /**
+   * To the task that runs. What is longer than a host reads kills it, and is that task's death.
+   * @param o.weight of what it is given to do so
+   */
+  say(body: unknown, { weight }: Pick<HostTaskOptions, 'weight'>): void {
     const [running] = this.#open;
-    running?.host.post({ kind: 'say', task: running.number, body });
+    if (running === undefined) return;
+    this.#served += weight;
+    try {
+      running.host.post({ kind: 'say', task: running.number, body });
+    } catch (error) {
+      running.host.kill('died', messageOf(error));
+    }
   }
 
   /** Asks the tasks that are open to come to an end; it is seen in the midst of synchronous work too. */

@@ -22,6 +22,7 @@ async function supervise(
 }
 const run = (supervisor: HostSupervisor, body: object, heard?: (said: unknown) => void) =>
   supervisor.run(body, { weight: 1, ...(heard === undefined ? {} : { heard }) });
+const pidOf = (answer: unknown) => (answer as { result: { pid: number } }).result.pid;
 const alive = (pid: number) => {
   try {
     return process.kill(pid, 0);
@@ -51,7 +52,7 @@ describe('a task in a sandbox host', () => {
     const said: unknown[] = [];
     const answer = await run(supervisor, { do: 'converse' }, (body) => {
       said.push(body);
-      supervisor.say(said.length < 3 ? said.length : 'enough');
+      supervisor.say(said.length < 3 ? said.length : 'enough', { weight: 0 });
     });
     expect(answer).toEqual({ result: 'over' });
     expect(said).toEqual(['begin', { said: 1 }, { said: 2 }]);
@@ -127,8 +128,6 @@ describe('a host that fails is dead, says of what, and the next task has another
 });
 
 describe('tasks that are given together', () => {
-  const pidOf = (answer: unknown) => (answer as { result: { pid: number } }).result.pid;
-
   it('are done one after the other by one host, and each has its own answer', async () => {
     const supervisor = await supervise();
     const ended: number[] = [];
@@ -151,7 +150,7 @@ describe('tasks that are given together', () => {
     const said: unknown[] = [];
     const first = run(supervisor, { do: 'converse' }, (body) => {
       said.push(body);
-      if (said.length === 1) setTimeout(() => supervisor.say('enough'), 100);
+      if (said.length === 1) setTimeout(() => supervisor.say('enough', { weight: 0 }), 100);
     });
     const second = run(supervisor, { do: 'echo' }).then(() => said.push('second'));
     expect(await first).toEqual({ result: 'over' });
@@ -226,10 +225,17 @@ describe('the life of a host', () => {
     const supervisor = await supervise({ recycleAfter: 2 });
     const pids: number[] = [];
     for (let i = 0; i < 5; i++) {
-      pids.push(((await run(supervisor, { do: 'echo' })) as { result: { pid: number } }).result.pid);
+      pids.push(pidOf(await run(supervisor, { do: 'echo' })));
     }
     expect(new Set(pids).size).toBe(3);
     expect(pids[0]).toBe(pids[1]);
+  });
+
+  it('that much counts too which it was given in the midst of a task', async () => {
+    const supervisor = await supervise({ recycleAfter: 3 });
+    const before = pidOf(await run(supervisor, { do: 'echo' }));
+    await run(supervisor, { do: 'converse' }, () => supervisor.say('enough', { weight: 1 }));
+    expect(pidOf(await run(supervisor, { do: 'echo' }))).not.toBe(before);
   });
 
   it('ends with its owner, also where it is held up and the owner was killed', async () => {
