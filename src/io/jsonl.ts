@@ -11,6 +11,7 @@ import {
   writeSync,
 } from 'node:fs';
 import { IsogymError, messageOf } from '../records/errors.ts';
+import { parseJson } from '../records/json.ts';
 
 const NEWLINE = 0x0a;
 
@@ -65,7 +66,7 @@ export interface JsonlLine {
 /**
  * The lines of a file in order; none where it does not exist. A last line without its newline is left out and told to `onTorn`.
  * Splits at newline bytes alone: `readline` would also split at U+2028, which JSON leaves as it is inside a text.
- * @throws RECORD_BROKEN where a whole line is not JSON
+ * @throws RECORD_BROKEN where a whole line is not JSON, or nests too deep
  */
 export async function* readJsonl(path: string, onTorn: (notice: string) => void): AsyncGenerator<JsonlLine> {
   if (!existsSync(path)) return;
@@ -103,7 +104,7 @@ async function* chunksOf(path: string): AsyncGenerator<Buffer> {
 
 function parse(text: string, path: string, line: number): unknown {
   try {
-    return JSON.parse(text);
+    return parseJson(text);
   } catch (error) {
     throw new IsogymError('RECORD_BROKEN', `${path}:${line}: expected one JSON value, found ${messageOf(error)}`, {
       cause: error,

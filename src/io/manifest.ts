@@ -1,6 +1,7 @@
 /** @module What a run was: enough to tell whether two runs are comparable. It holds no clock time, see timings.jsonl. */
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
+import { parseJson } from '../records/json.ts';
 import type { Config } from '../train/config.ts';
 import { isogymVersion } from './version.ts';
 
@@ -84,7 +85,7 @@ export function changesSince(then: Manifest, now: Grounds): readonly string[] {
 
 /** @throws Error with what is wrong with the text, in one line */
 export function parseManifest(text: string): Manifest {
-  const found: unknown = JSON.parse(text);
+  const found = parseJson(text);
   const result = manifestSchema.safeParse(found);
   if (result.success) return result.data;
   const format = (found as { readonly format?: unknown } | null)?.format;

@@ -1,5 +1,6 @@
 /** @module The safetensors file format (https://github.com/huggingface/safetensors, "Format"): named tensors in one buffer. It knows nothing of models. */
-import { IsogymError } from '../records/errors.ts';
+import { IsogymError, messageOf } from '../records/errors.ts';
+import { parseJson } from '../records/json.ts';
 import type { HostTensor, Weights } from './model.ts';
 
 export interface Safetensors {
@@ -86,9 +87,9 @@ function readHeader(file: Buffer): {
   if (dataStart > file.length) throw bad(`the header ends at byte ${dataStart}, the file at ${file.length}`);
   let header: unknown;
   try {
-    header = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(file.subarray(8, dataStart)));
+    header = parseJson(new TextDecoder('utf-8', { fatal: true }).decode(file.subarray(8, dataStart)));
   } catch (cause) {
-    throw bad('the header is not JSON in UTF-8', cause);
+    throw bad(`expected a header of JSON in UTF-8, found ${messageOf(cause)}`, cause);
   }
   if (!isObject(header)) throw bad('the header is not an object');
   const entries: Entry[] = [];

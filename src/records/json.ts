@@ -38,6 +38,30 @@ export function jsonProblem(value: unknown, path: string): string | undefined {
   return visit(value, path);
 }
 
+/** Levels of a record and of any file: such values stand some levels down in it. */
+export const MAX_LEVELS = 2 * MAX_DEPTH;
+
+/** Whether objects and arrays nest in it more than `levels` deep; 1 is `[]`. */
+export function isDeeper(value: unknown, levels: number): boolean {
+  if (typeof value !== 'object' || value === null) return false;
+  if (levels === 0) return true;
+  for (const child of Array.isArray(value) ? value : Object.values(value)) {
+    if (isDeeper(child, levels - 1)) return true;
+  }
+  return false;
+}
+
+/**
+ * The value of a JSON text that somebody may have made by hand. `JSON.parse` reads any depth; all that walks, copies or writes a
+ * deep value overflows the stack.
+ * @throws Error that says in one line what the text is
+ */
+export function parseJson(text: string): unknown {
+  const value: unknown = JSON.parse(text);
+  if (isDeeper(value, MAX_LEVELS)) throw new Error(`JSON that nests more than ${MAX_LEVELS} levels deep`);
+  return value;
+}
+
 /** A JSON value with all that is in it frozen, so that nobody changes what others are still to read. What is frozen already is taken to be so to its depth. */
 export function frozen<T extends Json>(value: T): T {
   if (typeof value !== 'object' || value === null || Object.isFrozen(value)) return value;

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import type { Weights } from '../policy/model.ts';
 import { readSafetensors, writeSafetensors } from '../policy/safetensors.ts';
 import { IsogymError, inputError, messageOf } from '../records/errors.ts';
+import { parseJson } from '../records/json.ts';
 import type { WeightFiles } from './agent.ts';
 import type { Carried } from './groups.ts';
 import type { LearnerSnapshot } from './learner.ts';
@@ -133,7 +134,7 @@ export function decodeCheckpoint(
 
 /** Its records are isogym's own, of this very checkpoint; what is checked is that it is whole. */
 function readCarried(content: Buffer): Carried {
-  const value: unknown = JSON.parse(content.toString());
+  const value = parseJson(content.toString());
   const found = carriedSchema.safeParse(value);
   // As it was written: the records' bytes depend on the order of their keys.
   if (found.success) return value as Carried;

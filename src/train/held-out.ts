@@ -5,6 +5,7 @@ import { z } from 'zod';
 import type { PolicySpec } from '../env/rollouts/rollouts.ts';
 import type { RunFolder } from '../io/run-folder.ts';
 import { IsogymError } from '../records/errors.ts';
+import { parseJson } from '../records/json.ts';
 import type { Trajectory } from '../records/trajectory.ts';
 import type { Config } from './config.ts';
 import { type Evaluation, type EvaluationMode, evaluate, type PolicyName, policyRow } from './evaluate.ts';
@@ -156,7 +157,7 @@ export class HeldOut {
       return readFileSync(path, 'utf8')
         .trimEnd()
         .split('\n')
-        .map((line) => episodeSchema.parse(JSON.parse(line)) as unknown as Trajectory);
+        .map((line) => episodeSchema.parse(parseJson(line)) as unknown as Trajectory);
     } catch (cause) {
       throw new IsogymError('RECORD_BROKEN', `${path}: expected the episodes of an evaluation, found something else`, {
         cause,

@@ -68,6 +68,18 @@ test('a line that is whole and no JSON is an error with its number', async () =>
   });
 });
 
+test('a line that nests too deep for what walks it is an error with its number', async () => {
+  const nested = (levels: number) => `${'['.repeat(levels)}${']'.repeat(levels)}\n`;
+  writeFileSync(file, nested(1000));
+  expect((await read()).values).toHaveLength(1);
+  appendFileSync(file, nested(1001));
+  await expect(read()).rejects.toMatchObject({
+    code: 'RECORD_BROKEN',
+    message: `${file}:2: expected one JSON value, found JSON that nests more than 1000 levels deep`,
+    hint: expect.any(String),
+  });
+});
+
 test('lines longer than a read are put together', async () => {
   const long = 'ä'.repeat(300_000);
   const writer = new JsonlWriter(file);

@@ -41,6 +41,8 @@ const spoil = (file: string) => {
   writeFileSync(file, bytes);
 };
 
+const DEEP = '['.repeat(100_000) + ']'.repeat(100_000);
+
 test.each<[string, string, RegExp, (run: string) => void]>([
   [
     'a manifest of another format',
@@ -53,6 +55,12 @@ test.each<[string, string, RegExp, (run: string) => void]>([
     'RUN_BROKEN',
     /seed: /,
     (r) => writeFileSync(join(r, 'manifest.json'), '{"format":"isogym.run/4"}'),
+  ],
+  [
+    'a manifest that nests too deep',
+    'RUN_BROKEN',
+    /manifest.json: .* nests more than 1000 levels deep/,
+    (r) => writeFileSync(join(r, 'manifest.json'), `{"format":${DEEP}}`),
   ],
   ['an empty manifest', 'RUN_BROKEN', /manifest.json/, (r) => writeFileSync(join(r, 'manifest.json'), '')],
   ['no config', 'CONFIG_NOT_FOUND', /config.yaml/, (r) => rmSync(join(r, 'config.yaml'))],
@@ -98,6 +106,18 @@ test.each<[string, string, RegExp, (run: string) => void]>([
     'RECORD_BROKEN',
     /trajectories.jsonl:\d+: expected a record, found null/,
     (r) => appendFileSync(join(r, 'trajectories.jsonl'), 'null\n'),
+  ],
+  [
+    'a record that nests too deep',
+    'RECORD_BROKEN',
+    /trajectories.jsonl:\d+: .* nests more than 1000 levels deep/,
+    (r) => appendFileSync(join(r, 'trajectories.jsonl'), `{"steps":${DEEP}}\n`),
+  ],
+  [
+    'carried episodes that nest too deep',
+    'CHECKPOINT_BROKEN',
+    /000004: .* nests more than 1000 levels deep/,
+    (r) => writeFileSync(latest(r, 'carried.json'), `{"drawn":0,"suspended":[],"ended":[${DEEP}]}`),
   ],
   [
     'a folder where a log should be',

@@ -83,6 +83,20 @@ test('whatever is changed since it was written is found, each in its line and st
   );
 });
 
+test('a record that nests too deep is told with its line, by the command as well', () => {
+  const deep = `{"key":${'['.repeat(100_000)}${']'.repeat(100_000)}}`;
+  tamper(2, (line) => line.replace(/"arguments":\{[^}]*\}/, `"arguments":${deep}`));
+  for (const command of ['replay', 'show']) {
+    const { code, stderr } = isogym(run, command, run);
+    expect(code).toBe(1);
+    expect(stderr).toMatch(
+      /trajectories.jsonl:2: expected one JSON value, found JSON that nests more than 1000 levels/,
+    );
+    expect(stderr).toContain('hint: ');
+    expect(stderr).not.toContain('call stack');
+  }
+});
+
 test('the filters and the limit choose, and the report says of how many', async () => {
   const meant = { isMeant: ({ rollout }: Trajectory) => rollout === 0, limit: 2 };
   expect(await replayed(run, meant)).toMatchObject({ replayed: 2, matching: 4, total: 32 });

@@ -19,6 +19,7 @@ import { packs } from './packed.ts';
 import { EpisodePacker } from './packer.ts';
 import {
   crossing,
+  crossingPolicy,
   type Fork,
   type InsideSpec,
   type PolicySpec,
@@ -71,7 +72,7 @@ export class RolloutRunner implements RolloutEngine {
     signal?: AbortSignal,
   ): Promise<readonly Episode[]> {
     const own = requests.map(crossing);
-    if (policy.kind !== 'tokens') return this.act(own, policy, signal);
+    if (policy.kind !== 'tokens') return this.act(own, crossingPolicy(policy), signal);
     const batcher = new Batcher(policy.policy, own, policy.schedule);
     const { name, version } = policy.policy;
     const asking: Asking = { name, version, ask: (request) => batcher.ask(request) };

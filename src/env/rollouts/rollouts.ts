@@ -3,7 +3,7 @@
 import { stepsToGoOnAfter } from '../../policy/recorded.ts';
 import type { TokenPolicy } from '../../policy/token-policy.ts';
 import { inputError } from '../../records/errors.ts';
-import { frozen, type Json, jsonText } from '../../records/json.ts';
+import { frozen, isDeeper, type Json, jsonText, MAX_DEPTH, MAX_LEVELS } from '../../records/json.ts';
 import type { PublicTask } from '../../records/task.ts';
 import { type Episode, episodeOf } from '../../records/trajectory.ts';
 import type { Isolation, ResetLevel } from '../environment.ts';
@@ -44,19 +44,37 @@ export function forkedFrom({ fork }: Pick<RolloutRequest, 'fork'>): Episode['for
 
 /**
  * A copy with what may cross to a worker. Whatever else the objects carry at run time stays behind, above all what is held.
- * @throws FORK_STEP where the parent has another task or no such step to go on after
+ * @throws FORK_STEP where the parent has another task or no such step to go on after; TOO_DEEP
  */
 export function crossing(request: RolloutRequest): RolloutRequest {
   const { id, group, task, iteration, rollout, seed, fork, fresh = false } = request;
   if (fork !== undefined) checkFork(fork, task.id);
-  const own = { id: task.id, prompt: task.prompt, public: task.public };
-  const from = fork && { fork: { ...fork, parent: episodeOf(fork.parent) } };
+  const own = {
+    id: task.id,
+    prompt: task.prompt,
+    public: crossable(task.public, `task ${task.id}: public`, MAX_DEPTH),
+  };
+  const from = fork && { fork: { ...fork, parent: crossingEpisode(fork.parent) } };
   return { id, group, task: own, iteration, rollout, seed, fresh, ...from };
 }
 
-/** The same of a policy: of records the episodes alone. */
-export function crossingPolicy(policy: PolicySpec): PolicySpec {
-  return policy.kind === 'recorded' ? { ...policy, episodes: policy.episodes.map(episodeOf) } : policy;
+/** The same of a policy: of records the episodes alone. @throws TOO_DEEP */
+export function crossingPolicy<P extends PolicySpec>(policy: P): P {
+  return policy.kind === 'recorded' ? { ...policy, episodes: policy.episodes.map(crossingEpisode) } : policy;
+}
+
+function crossingEpisode(record: Episode): Episode {
+  return crossable(episodeOf(record), `episode ${record.id}`, MAX_LEVELS);
+}
+
+/** What is written, copied or hashed on its way must not overflow the stack there. What is frozen already has been looked at. */
+function crossable<T>(value: T, what: string, levels: number): T {
+  if (Object.isFrozen(value) || !isDeeper(value, levels)) return value;
+  throw inputError(
+    'TOO_DEEP',
+    `${what}: expected at most ${levels} levels of objects and arrays, found more`,
+    'Make it flatter: whatever was made by isogym keeps within them.',
+  );
 }
 
 function checkFork({ parent, step }: Fork, taskId: string): void {

@@ -3,7 +3,7 @@
  * already is compared and never taken over; lengths and kinds of all else are checked. Not a parser: JSON has been read.
  */
 import type { TokenRequest } from '../../policy/token-policy.ts';
-import type { Json } from '../../records/json.ts';
+import { isDeeper, type Json, MAX_DEPTH } from '../../records/json.ts';
 import { STOP_RULES } from '../../records/stop-reason.ts';
 import { EPISODE_KEYS, type Episode, TRAJECTORY_FORMAT } from '../../records/trajectory.ts';
 import { objectOf, untrusted } from '../sandbox/host/protocol.ts';
@@ -58,7 +58,9 @@ export function readEpisode(value: unknown, request: RolloutRequest, policy: str
   own('seed', request.seed);
   own('policy', policy);
   own('prompt', request.task.prompt);
-  if (JSON.stringify(episode.forkedFrom) !== JSON.stringify(forkedFrom(request))) throw untrusted('the fork asked for');
+  if (isDeeper(episode.forkedFrom, 1) || JSON.stringify(episode.forkedFrom) !== JSON.stringify(forkedFrom(request))) {
+    throw untrusted('the fork asked for');
+  }
   const { stop, stopDetail, failure, final, hash } = episode;
   if (typeof stop !== 'string' || !Object.hasOwn(STOP_RULES, stop)) throw untrusted('a stop reason');
   if (stopDetail !== undefined) text(stopDetail, 'stopDetail');
@@ -129,6 +131,7 @@ function readCall(call: { readonly [key: string]: unknown }, record: { readonly 
   if (call.malformed !== undefined) text(call.malformed, 'malformed');
   const args = call.arguments as Json | undefined;
   if (args === undefined || typeof args !== 'object' || Array.isArray(args)) throw untrusted('arguments or null');
+  if (isDeeper(args, MAX_DEPTH)) throw untrusted(`arguments of at most ${MAX_DEPTH} levels`);
   only(record, RECORD, 'a call record');
   if (record.callId !== call.id || record.tool !== call.name) throw untrusted('the record of its call');
   if (!arrayOf(record.states, 'states', 10).every((state) => STATES.has(state as string))) {

@@ -126,6 +126,29 @@ describe.each(['thread', 'process'] as const)('isolation: %s:', (isolation) => {
   });
 
   describe('what crosses to a worker', () => {
+    it('is refused where it nests deeper than a stack is deep, whoever runs it', async () => {
+      const [request] = requestsOf(toyLookup, 1);
+      const nested = JSON.parse('['.repeat(100_000) + ']'.repeat(100_000));
+      const task = { ...request!.task, public: nested };
+      const [parent] = await alone.run([request!], scripted('oracle'));
+      const [step, ...steps] = parent!.steps;
+      const calls = step!.action.calls.map((call) => ({ ...call, arguments: { key: nested } }));
+      const made = { ...parent!, steps: [{ ...step!, action: { ...step!.action, calls } }, ...steps] };
+      for (const engine of [alone, toy[1]!]) {
+        const refused = { code: 'TOO_DEEP', exitCode: 2, hint: expect.any(String) };
+        await expect(engine.run([{ ...request!, task }], { kind: 'uniform' })).rejects.toMatchObject({
+          ...refused,
+          message: `task ${task.id}: public: expected at most 500 levels of objects and arrays, found more`,
+        });
+        const message = `episode ${made.id}: expected at most 1000 levels of objects and arrays, found more`;
+        const forked = { ...request!, fork: { parent: made, step: 1 } };
+        await expect(engine.run([forked], { kind: 'uniform' })).rejects.toMatchObject({ ...refused, message });
+        const again: PolicySpec = { kind: 'recorded', name: made.policy, episodes: [made] };
+        await expect(engine.run([request!], again)).rejects.toMatchObject({ ...refused, message });
+        expect(await engine.run([request!], scripted('oracle'))).toHaveLength(1);
+      }
+    });
+
     it('is the public part of a task, also where an object carries more', async () => {
       const task = toyLookup.task('tasks', 0, { values: 99 });
       const request = { ...requestOf(task as unknown as PublicTask), secret: 'held' };

@@ -35,6 +35,8 @@ it('an episode as a host of ours sends it is taken as it is', () => {
   expect(read(JSON.parse(JSON.stringify(episode)))).toEqual(episode);
 });
 
+const NESTED = JSON.parse('['.repeat(100_000) + ']'.repeat(100_000)) as unknown;
+
 it.each([
   ['another format', 'format', 'isogym.trajectory/0'],
   ['another id', 'id', 'someone-else'],
@@ -59,6 +61,8 @@ it.each([
   ['a call without a record', 'steps.0.calls', []],
   ['a record of another call', 'steps.0.calls.0.callId', 'call-9'],
   ['arguments that are a text', 'steps.0.action.calls.0.arguments', 'x'],
+  ['arguments that nest too deep', 'steps.0.action.calls.0.arguments', { deep: NESTED }],
+  ['a fork that nests too deep', 'forkedFrom', NESTED],
   ['an observation that is no text', 'steps.0.calls.0.observation', {}],
   ['a state of its own', 'steps.0.calls.0.states', ['won']],
   ['attempts without number', 'steps.0.calls.0.attempts', 'many'],

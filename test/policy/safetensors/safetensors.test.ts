@@ -84,11 +84,16 @@ describe('safetensors', () => {
   it.each<[string, Buffer, RegExp]>([
     ['a header longer than the file', Buffer.from([255, 0, 0, 0, 0, 0, 0, 0]), /the header ends at byte 263/],
     ['a header of absurd length', Buffer.alloc(8, 255), /at most 100000000 bytes/],
-    ['a header that is not JSON', file(null, 0, '{"a":'), /not JSON/],
+    ['a header that is not JSON', file(null, 0, '{"a":'), /expected a header of JSON/],
     [
       'a header that is not UTF-8',
       Buffer.concat([file(null, 0, '').fill(2, 0, 1), Buffer.from([0xff, 0xfe])]),
-      /not JSON/,
+      /expected a header of JSON/,
+    ],
+    [
+      'a header that nests too deep',
+      file(null, 0, `{"a":{"dtype":"F32","shape":${'['.repeat(100_000)}${']'.repeat(100_000)}}}`),
+      /nests more than 1000 levels/,
     ],
     ['a header that is a list', file([]), /not an object/],
     ['metadata that is not strings', file({ __metadata__: { a: 1 } }), /__metadata__/],
