@@ -1,8 +1,7 @@
 /** @module Scoring on a pool of worker threads. */
-import { Piscina } from 'piscina';
 import { bundle } from '../env/sandbox/bundle.ts';
-import { heapLimitHolds, prepareThreads } from '../env/sandbox/isolated-vm.ts';
-import { resolveModule } from '../env/sandbox/resolve-module.ts';
+import { heapLimitHolds } from '../env/sandbox/isolated-vm.ts';
+import { Threads } from '../env/sandbox/threads.ts';
 import { IsogymError, messageOf } from '../records/errors.ts';
 import type { Score } from '../records/trajectory.ts';
 import { importVerifier } from './load.ts';
@@ -19,23 +18,18 @@ function ownsHost({ code }: Judge): boolean {
 }
 
 export class VerifierPool implements VerifierEngine {
-  readonly #pool: Piscina<WrittenInputs | 'close', string>;
+  readonly #threads: Threads<WrittenInputs | 'close', string>;
   readonly #ownsHost: boolean;
   readonly #reads: Verifier['reads'];
-  /** Aborted once no worker can be started any more: piscina would let the queue wait for ever. */
-  readonly #broken = new AbortController();
 
   private constructor(setup: WorkerSetup, workers: number) {
     this.#ownsHost = ownsHost(setup.judge);
     this.#reads = setup.judge.reads;
-    this.#pool = new Piscina({
-      filename: resolveModule(new URL(this.#ownsHost ? './host-worker.ts' : './worker.ts', import.meta.url)).href,
+    const module = new URL(this.#ownsHost ? './host-worker.ts' : './worker.ts', import.meta.url);
+    this.#threads = new Threads(module, workers, {
       workerData: setup,
-      minThreads: workers,
-      maxThreads: workers,
       atomics: this.#ownsHost ? 'async' : 'sync',
     });
-    this.#pool.on('error', (error) => this.#broken.abort(error));
   }
 
   /**
@@ -47,7 +41,6 @@ export class VerifierPool implements VerifierEngine {
     const { source, range, success, timeoutMs, memoryMiB, reset, code, reads } = await importVerifier(o.verifier);
     const judge = { range, success, timeoutMs, memoryMiB, reset, ...(code && { code }), ...(reads && { reads }) };
     const setup = { judge, script: await bundle(source) };
-    prepareThreads();
     const pool = new VerifierPool(setup, ownsHost(judge) ? 1 : o.workers);
     try {
       await pool.#run({ stops: [], texts: [] });
@@ -80,11 +73,8 @@ export class VerifierPool implements VerifierEngine {
   async close(): Promise<void> {
     // A thread that ends takes its host or its isolates along; ended by hand, nothing is left for the system to clear away. A pool
     // that never came up has nothing to end.
-    if (!this.#broken.signal.aborted) {
-      const { maxThreads } = this.#pool.options;
-      await Promise.all(Array.from({ length: maxThreads }, () => this.#run('close'))).catch(() => {});
-    }
-    await this.#pool.destroy();
+    await this.#threads.all('close').catch(() => {});
+    await this.#threads.end();
   }
 
   async #batch(batch: WrittenInputs): Promise<readonly Score[]> {
@@ -98,12 +88,7 @@ export class VerifierPool implements VerifierEngine {
     }
   }
 
-  async #run(batch: WrittenInputs | 'close'): Promise<readonly Score[]> {
-    const { signal } = this.#broken;
-    try {
-      return JSON.parse(await this.#pool.run(batch, { signal })) as readonly Score[];
-    } catch (error) {
-      throw signal.aborted ? signal.reason : error;
-    }
+  async #run(batch: WrittenInputs): Promise<readonly Score[]> {
+    return JSON.parse(await this.#threads.run(batch)) as readonly Score[];
   }
 }

@@ -97,29 +97,54 @@ it('case 20: a pool whose workers cannot start says so instead of waiting', asyn
   }
 });
 
+type Failing = (worker: Worker) => void;
+const fails: Failing = (worker) => void worker.emit('error', new Error('no thread left'));
+const ends: Failing = (worker) => void worker.terminate();
+
 /** Remembers the threads that are started from now on; each after the first fails as it starts. */
-function replacingNone() {
+function replacingNone(failing: Failing = fails) {
   const workers: Worker[] = [];
   const remember = (worker: Worker) => {
     workers.push(worker);
-    if (workers.length > 1) process.nextTick(() => worker.emit('error', new Error('no thread left')));
+    if (workers.length > 1) process.nextTick(failing, worker);
   };
   process.on('worker', remember);
   return { workers, stop: () => void process.off('worker', remember) };
 }
 
-it('case 20: a dead worker that cannot be replaced leaves everything unscored instead of waiting', async () => {
-  const { workers, stop } = replacingNone();
+it.each([
+  ['fails', fails, 'no thread left'],
+  ['ends', ends, 'it ended as it started'],
+])(
+  'case 20: a dead worker whose successor %s leaves everything unscored instead of waiting',
+  async (_, way, why) => {
+    const { workers, stop } = replacingNone(way);
+    try {
+      const pool = await poolOf(fixture('slow.ts'), 1);
+      const dying = pool.score(Array.from({ length: 40 }, () => inputOf({ held: 'busy' })));
+      await workers[0]?.terminate();
+      const scores = [...(await dying), ...(await pool.score([inputOf()]))];
+      expect(scores).toHaveLength(41);
+      for (const score of scores) expect(score).toMatchObject({ score: null, success: false });
+      expect(scores.at(-1)?.reasons).toEqual([`the verifier's worker died: ${why}`]);
+    } finally {
+      stop();
+    }
+  },
+  30_000,
+);
+
+it('a worker that dies between two batches is replaced', async () => {
+  const workers: Worker[] = [];
+  const remember = (worker: Worker) => workers.push(worker);
+  process.on('worker', remember);
   try {
-    const pool = await poolOf(fixture('slow.ts'), 1);
-    const dying = pool.score(Array.from({ length: 40 }, () => inputOf({ held: 'busy' })));
-    await workers[0]?.terminate();
-    const scores = [...(await dying), ...(await pool.score([inputOf()]))];
-    expect(scores).toHaveLength(41);
-    for (const score of scores) expect(score).toMatchObject({ score: null, success: false });
-    expect(scores.at(-1)?.reasons).toEqual(["the verifier's worker died: no thread left"]);
+    const pool = await poolOf(EXACT, 1);
+    fails(workers[0]!);
+    expect(await pool.score([inputOf({ held: { answer: 'a' }, final: 'a' })])).toMatchObject([{ score: 1 }]);
+    expect(workers).toHaveLength(2);
   } finally {
-    stop();
+    process.off('worker', remember);
   }
 }, 30_000);
 

@@ -1,11 +1,11 @@
 /** @module The workers of a pool: threads that run the worlds themselves, or that own a sandbox host each; what they are sent, and how busy they are. */
 import type { MessagePort } from 'node:worker_threads';
-import { Piscina } from 'piscina';
+import type { Piscina } from 'piscina';
+import { IsogymError } from '../../records/errors.ts';
 import type { Environment } from '../environment.ts';
 import type { HostLimits } from '../sandbox/host/process.ts';
 import { errorOf, type HostError } from '../sandbox/host/protocol.ts';
-import { prepareThreads } from '../sandbox/isolated-vm.ts';
-import { resolveModule } from '../sandbox/resolve-module.ts';
+import { Threads } from '../sandbox/threads.ts';
 import type { HostSetup, WorkerAnswer, WorkerSetup, WorkerTask } from './work.ts';
 
 /** Bounds of the sandbox hosts, for isolation `process`; each has a default. */
@@ -18,7 +18,7 @@ export class Workers {
   readonly count: number;
   /** Whether each has a sandbox host. */
   readonly ownHosts: boolean;
-  readonly #threads: Piscina<WorkerTask, WorkerAnswer>;
+  readonly #threads: Threads<WorkerTask, WorkerAnswer>;
   readonly #now: () => number;
   /** Tasks that were sent and not answered, when that number last changed, and what `busyMs` was then. */
   #inHand = 0;
@@ -38,11 +38,8 @@ export class Workers {
       ...setup,
       ...(this.ownHosts ? { host: hostSetup(environment, o.host, o.count) } : {}),
     };
-    prepareThreads();
-    this.#threads = new Piscina<WorkerTask, WorkerAnswer>({
-      filename: resolveModule(new URL(this.ownHosts ? './host-worker.ts' : './worker.ts', import.meta.url)).href,
-      minThreads: o.count,
-      maxThreads: o.count,
+    const module = new URL(this.ownHosts ? './host-worker.ts' : './worker.ts', import.meta.url);
+    this.#threads = new Threads<WorkerTask, WorkerAnswer>(module, o.count, {
       workerData,
       // One that owns a host must hear of it between two tasks too, and not sleep.
       atomics: this.ownHosts ? 'async' : 'sync',
@@ -50,8 +47,6 @@ export class Workers {
       concurrentTasksPerWorker: this.ownHosts ? 2 : 1,
       loadBalancer: leastBusy,
     });
-    // A worker that dies between two tasks is replaced; nothing of it was lost.
-    this.#threads.on('error', () => {});
   }
 
   /** Time that they had a task in hand, all of them together, since the start [ms]; 0 without a clock. */
@@ -62,7 +57,7 @@ export class Workers {
 
   /**
    * @param o.shared whether it may lie ready at a host that is busy; else it waits for an idle worker
-   * @throws what the worker says is wrong with the task; what ended its thread
+   * @throws what the worker says is wrong with the task; what ended its thread; WORKERS_LOST
    */
   async send(
     task: WorkerTask,
@@ -74,6 +69,8 @@ export class Workers {
       const answer = await this.#threads.run(task, { name, transferList });
       if ('failed' in answer) throw errorOf(answer.failed);
       return answer;
+    } catch (error) {
+      throw this.#threads.lost === undefined ? error : workersLost(this.#threads.lost);
     } finally {
       this.#count(-1);
     }
@@ -88,7 +85,7 @@ export class Workers {
     // A thread that ends takes its host or its isolates along; ended by hand, nothing is left for the system to clear away. Where
     // a worker never came up there is nothing to end.
     await this.all({ kind: 'close' }).catch(() => undefined);
-    await this.#threads.destroy();
+    await this.#threads.end();
   }
 
   /** An idle worker comes before a second task at a busy one. */
@@ -98,6 +95,17 @@ export class Workers {
     this.#counted = now;
     this.#inHand += change;
   }
+}
+
+function workersLost(why: Error): IsogymError {
+  return new IsogymError(
+    'WORKERS_LOST',
+    `expected another rollout worker in place of one that died, found that none can be started: ${why.message}`,
+    {
+      cause: why,
+      hint: 'The machine may be out of memory or threads: ask for fewer (workers=…). A run goes on with isogym train --resume RUN.',
+    },
+  );
 }
 
 /** What a worker's function is called for a task that waits for an idle worker, and for one that may lie ready at a busy one. */
