@@ -20,7 +20,14 @@ export const KEPT: ReadonlySet<string> = new Set(
     .split(/\s+/),
 );
 
-/** What this engine has beyond that: asked of a context that nobody has touched. */
-export const GONE: readonly string[] = (
-  runInNewContext('Object.getOwnPropertyNames(globalThis)') as readonly string[]
-).filter((name) => !KEPT.has(name));
+/** What this engine has beyond that, and whether it can be taken away: asked of a context that nobody has touched. */
+const BEYOND = (
+  runInNewContext(
+    'Object.entries(Object.getOwnPropertyDescriptors(globalThis)).map(([name, { configurable }]) => [name, configurable])',
+  ) as readonly (readonly [name: string, configurable: boolean])[]
+).filter(([name]) => !KEPT.has(name));
+
+export const GONE: readonly string[] = BEYOND.map(([name]) => name);
+
+/** Those that stay for all that: what a flag like `--expose-gc` brings. */
+export const STUCK: readonly string[] = BEYOND.filter(([, configurable]) => !configurable).map(([name]) => name);

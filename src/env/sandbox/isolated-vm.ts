@@ -3,6 +3,7 @@ import { createRequire } from 'node:module';
 import { setFlagsFromString } from 'node:v8';
 import type ivm from 'isolated-vm';
 import { IsogymError, messageOf } from '../../records/errors.ts';
+import { STUCK } from './globals.ts';
 
 /**
  * Refuses versions with the escape GHSA-864f-rcv7-6rh4 (a guest that holds a `Reference`), fixed in 6.2.0 and 7.0.1.
@@ -64,10 +65,21 @@ export function isolatedVm(): typeof ivm {
   }
   try {
     checkVersion(version);
+    checkGlobals();
   } catch (error) {
     loaded = undefined;
     throw error;
   }
   prepareThreads();
   return loaded;
+}
+
+/** Refuses an engine that gives isolates what the guard cannot take away. @throws ISOLATED_VM_UNSAFE */
+function checkGlobals(): void {
+  if (STUCK.length === 0) return;
+  throw new IsogymError(
+    'ISOLATED_VM_UNSAFE',
+    `Expected isolates without globals that cannot be taken away, found ${STUCK.join(', ')}.`,
+    { hint: 'Run Node without --expose-gc and other flags that add globals.' },
+  );
 }

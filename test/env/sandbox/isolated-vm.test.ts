@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { expect, it } from 'vitest';
 import { checkVersion, heapLimitHolds, isolatedVm } from '../../../src/env/sandbox/isolated-vm.ts';
 
@@ -21,4 +22,17 @@ it('the installed one is taken, and is the same module each time', () => {
 it('a heap is held to its limit under V8 12, which is Node 22, and not under V8 13, which is Node 24', () => {
   expect(heapLimitHolds('12.4.254.21-node.33')).toBe(true);
   expect(heapLimitHolds('13.6.233.10-node.28')).toBe(false);
+});
+
+it('an engine that gives isolates what cannot be taken away is refused, with what to do', () => {
+  const module = new URL('../../../src/env/sandbox/isolated-vm.ts', import.meta.url).href;
+  const script = `import { isolatedVm } from '${module}';
+    try { isolatedVm(); } catch ({ code, message, hint }) { console.log(JSON.stringify({ code, message, hint })); }`;
+  const flags = ['--no-node-snapshot', '--expose-gc', '--input-type=module'];
+  const said = execFileSync(process.execPath, [...flags, '-e', script], { encoding: 'utf8' });
+  expect(JSON.parse(said)).toEqual({
+    code: 'ISOLATED_VM_UNSAFE',
+    message: 'Expected isolates without globals that cannot be taken away, found gc.',
+    hint: 'Run Node without --expose-gc and other flags that add globals.',
+  });
 });
