@@ -1,5 +1,5 @@
 /** @module A run on disk: made once, never overwritten, readable while it grows. */
-import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, truncateSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, truncateSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { stringify } from 'yaml';
 import { IsogymError, inputError, messageOf } from '../records/errors.ts';
@@ -74,6 +74,14 @@ export class RunFolder {
     const candidates = [resolve(cwd, run), resolve(cwd, 'runs', run)];
     const path = candidates.find((candidate) => existsSync(join(candidate, 'manifest.json')));
     if (path === undefined) {
+      const [given = run] = candidates;
+      if (existsSync(given) && !statSync(given).isDirectory()) {
+        throw inputError(
+          'RUN_NOT_FOUND',
+          `expected the folder of a run, found the file ${run}`,
+          `A run is named by its folder, as in \`isogym show ${quoted(shownPath(dirname(given)))}\`.`,
+        );
+      }
       const home = resolve(cwd, 'runs');
       const near = nearest(basename(run), existsSync(home) ? readdirSync(home) : []);
       const guess = near === undefined ? '' : ` (did you mean ${near}?)`;

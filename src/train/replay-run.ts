@@ -5,7 +5,7 @@ import type { RolloutRequest } from '../env/rollouts/rollouts.ts';
 import { loadConfig } from '../io/config-file.ts';
 import { readJsonl } from '../io/jsonl.ts';
 import { changesSince, engineOf, type Manifest } from '../io/manifest.ts';
-import { shownPath } from '../io/paths.ts';
+import { quoted, shownPath } from '../io/paths.ts';
 import { RunFolder } from '../io/run-folder.ts';
 import { inputError, messageOf } from '../records/errors.ts';
 import { publicPart, type Task } from '../records/task.ts';
@@ -55,7 +55,10 @@ interface Line {
   readonly episode: Trajectory;
 }
 
-/** @throws REPLAY_ELSEWHERE where code, engine or platform are not those of the run, and whatever is wrong with its records and config */
+/**
+ * @throws REPLAY_ELSEWHERE where code, engine or platform are not those of the run; NO_EPISODES where it has recorded none; and
+ * whatever is wrong with its records and config
+ */
 export async function replayRun(options: ReplayOptions): Promise<ReplayReport> {
   const { run, limit = Number.POSITIVE_INFINITY, signal, reporter } = options;
   const folder = RunFolder.open(run, process.cwd());
@@ -63,6 +66,7 @@ export async function replayRun(options: ReplayOptions): Promise<ReplayReport> {
   const stage = await openStage(config, where, signal);
   await checkSame(folder.manifest(), config, stage, run);
   const { total, lines } = await meant(folder, options);
+  if (total === 0) throw noEpisodes(folder, run);
   const chosen = new Set(lines.slice(-Math.min(lines.length, limit)));
   reporter.note(`replaying ${chosen.size} of ${lines.length} matching episodes (${total} in all)`);
   const tasks = new Map([...stage.tasks.train, ...stage.tasks.heldOut].map((task) => [task.id, task]));
@@ -146,6 +150,16 @@ async function meant(
     if (isMeant(read(value))) lines.push(line);
   }
   return { total, lines };
+}
+
+/** That nothing differs where there is nothing would say too much. */
+function noEpisodes(folder: RunFolder, run: string): Error {
+  const found = folder.has('trajectories.jsonl') ? 'none' : 'no such file';
+  return inputError(
+    'NO_EPISODES',
+    `${shownPath(folder.logPath('trajectories'))}: expected the episodes of the run, found ${found}`,
+    `Restore the file as the run has written it. Where the run was stopped before its first iteration ended: isogym train --resume ${quoted(shownPath(run))}`,
+  );
 }
 
 function unfit(episode: Episode, tasks: ReadonlyMap<string, Task>): string | undefined {

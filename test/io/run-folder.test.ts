@@ -64,6 +64,14 @@ test('a run is found by its path and by its name in runs/', () => {
   expect(() => RunFolder.open('jop', dir)).toThrow(
     'expected the folder of a run, found no manifest.json in jop (did you mean job?)',
   );
+  const file = join(path, 'config.yaml');
+  expect(() => RunFolder.open(file, dir)).toThrow(
+    expect.objectContaining({
+      code: 'RUN_NOT_FOUND',
+      message: `expected the folder of a run, found the file ${file}`,
+      hint: expect.stringContaining(`isogym show ${path}`),
+    }),
+  );
 });
 
 test('a run of another format, and a broken manifest, are refused', () => {

@@ -1,4 +1,4 @@
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { beforeAll, beforeEach, expect, test } from 'vitest';
@@ -95,6 +95,20 @@ test('a record that nests too deep is told with its line, by the command as well
     expect(stderr).toContain('hint: ');
     expect(stderr).not.toContain('call stack');
   }
+});
+
+test.each<[string, (file: string) => void, string]>([
+  ['missing', (file) => rmSync(file), 'no such file'],
+  ['empty', (file) => writeFileSync(file, ''), 'none'],
+  ['torn in its first line', (file) => writeFileSync(file, written.slice(0, 300)), 'none'],
+])('where the file of episodes is %s nothing is said to be the same', async (_, damage, found) => {
+  damage(join(run, 'trajectories.jsonl'));
+  await expect(replayed(run)).rejects.toMatchObject({
+    code: 'NO_EPISODES',
+    exitCode: 2,
+    message: expect.stringMatching(`trajectories.jsonl: expected the episodes of the run, found ${found}$`),
+    hint: expect.stringContaining('isogym train --resume'),
+  });
 });
 
 test('the filters and the limit choose, and the report says of how many', async () => {
