@@ -9,7 +9,7 @@ import { type Episode, mayBeUsable } from '../../records/trajectory.ts';
 import type { Death } from '../sandbox/host/protocol.ts';
 import { failedEpisode } from '../transcript.ts';
 import { Batcher, type TokenAnswer } from './batcher.ts';
-import { checkTold } from './issued.ts';
+import { checkTold, type ReadReply } from './issued.ts';
 import type { RolloutRequest, TokenSpec } from './rollouts.ts';
 import { strayedAt } from './told-again.ts';
 import type { FromWorker, ToWorker } from './work.ts';
@@ -42,6 +42,7 @@ export class Conversation {
   readonly #requests: ReadonlyMap<string, RolloutRequest>;
   readonly #send: SendTalk;
   readonly #cancelled: () => boolean;
+  readonly #read: ReadReply;
   readonly #notice: (text: string) => void;
   /** All that each episode has asked, in order. */
   readonly #log = new Map<string, Asked[]>();
@@ -55,11 +56,12 @@ export class Conversation {
     spec: TokenSpec,
     requests: readonly RolloutRequest[],
     send: SendTalk,
-    o: { readonly cancelled: () => boolean; readonly notice: (text: string) => void },
+    o: { readonly cancelled: () => boolean; readonly read: ReadReply; readonly notice: (text: string) => void },
   ) {
     this.#policy = spec.policy;
     this.#requests = new Map(requests.map((request) => [request.id, request]));
     this.#cancelled = o.cancelled;
+    this.#read = o.read;
     this.#notice = o.notice;
     this.#batcher = new Batcher(spec.policy, requests, spec.schedule);
     this.#send = send;
@@ -251,7 +253,8 @@ export class Conversation {
     const { name, version } = this.#policy;
     const request = this.#requests.get(id) as RolloutRequest;
     try {
-      checkTold(episode, request, this.#log.get(id) ?? [], version, this.#cancelled());
+      const told = this.#log.get(id) ?? [];
+      checkTold(episode, request, told, { version, cancelled: this.#cancelled(), read: this.#read });
       return episode;
     } catch (error) {
       return failedEpisode(request, name, 'sandbox-failure', messageOf(error), 'untrusted');

@@ -2,7 +2,8 @@
  * @module What an episode may hold of sampled tokens, and which ends from outside it may have, by what its owner issued. Its form
  * has been read (see `untrusted.ts`, `unpack.ts`); what its world did is not asked here.
  */
-import type { TokenRequest } from '../../policy/token-policy.ts';
+import type { TokenReply, TokenRequest } from '../../policy/token-policy.ts';
+import type { Action } from '../../records/action.ts';
 import { type StopReason, stopRule } from '../../records/stop-reason.ts';
 import type { Episode, Segment, Step } from '../../records/trajectory.ts';
 import { untrusted } from '../sandbox/host/protocol.ts';
@@ -42,8 +43,12 @@ export function checkActed(episode: Episode, version: number | null, cancelled: 
   checkMask(segment, episode.steps);
 }
 
+/** What a reply reads as, after these steps. */
+export type ReadReply = (reply: TokenReply, steps: readonly Step[]) => Action;
+
 /**
- * Of a policy that was asked: tokens, logprobs, version and end are those that it was told, in their places.
+ * Of a policy that was asked: tokens, logprobs, version and end are those that it was told, in their places, and so are its actions
+ * and with them the answer that is scored.
  * @param told all that it asked, in order
  * @throws UNTRUSTED
  */
@@ -51,16 +56,16 @@ export function checkTold(
   episode: Episode,
   { fork }: Pick<RolloutRequest, 'fork'>,
   told: readonly Told[],
-  version: number,
-  cancelled: boolean,
+  { version, cancelled, read }: { readonly version: number; readonly cancelled: boolean; readonly read: ReadReply },
 ): void {
-  const { steps, stop, stopDetail } = episode;
+  const { steps, stop, stopDetail, final } = episode;
   const segment = episode.segments[0] ?? NO_TOKENS;
   const last = told.at(-1)?.answer;
   checkEnd(stop, last !== undefined && 'halt' in last ? { ...last, stopDetail } : undefined, cancelled);
 
   const from = fork?.step ?? 0;
   const runs: (Run | undefined)[] = fork === undefined ? [] : runsOf(fork);
+  const replies: TokenReply[] = [];
   let length = 0;
   for (const { request, answer } of told) {
     const { newIds } = request;
@@ -68,6 +73,7 @@ export function checkTold(
     length += newIds.length;
     if (answer === undefined || 'halt' in answer) continue;
     runs.push({ start: length, ids: answer.ids, logprobs: answer.logprobs, version });
+    replies.push(answer);
     length += answer.ids.length;
   }
 
@@ -78,7 +84,11 @@ export function checkTold(
     throw untrusted('the tokens that it was told');
   }
   let trainable = true;
-  for (const [i, { tokens }] of steps.entries()) {
+  for (const [i, { tokens, action }] of steps.entries()) {
+    const reply = replies[i - from];
+    const acted = reply === undefined ? fork?.parent.steps[i]?.action : read(reply, steps.slice(0, i));
+    // As JSON, in which it came.
+    if (JSON.stringify(action) !== JSON.stringify(acted)) throw untrusted('the action that it was told');
     const run = runs[i];
     if (run === undefined) {
       // Those of its parent were given.
@@ -88,6 +98,7 @@ export function checkTold(
       trainable &&= run.logprobs !== null;
     }
   }
+  if (final !== null && final !== steps.at(-1)?.action.final) throw untrusted('the answer of its last action');
   if (segment.trainable !== trainable) throw untrusted('trainable where each sampled token has its logprob');
   checkMask(segment, steps);
 }

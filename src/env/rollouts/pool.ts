@@ -1,4 +1,5 @@
 /** @module Rollouts in a pool of workers. The same requests give the same episodes, whatever the number of workers and wherever the worlds run. */
+import { replyInTokens } from '../../policy/reply.ts';
 import { TABULAR } from '../../policy/tabular-policy.ts';
 import { IsogymError, inputError, messageOf } from '../../records/errors.ts';
 import type { Episode } from '../../records/trajectory.ts';
@@ -144,8 +145,10 @@ export class RolloutPool implements RolloutEngine {
           const answer = await this.#workers.send(task, { transferList: [port] });
           return 'death' in answer ? answer.death : undefined;
         };
+        const { tokenizer, format } = this.#inside;
         const conversation = new Conversation(policy, requests, send, {
           cancelled: () => isSet(stop),
+          read: (reply, steps) => replyInTokens(reply, steps, tokenizer, format).action,
           notice: this.#notice,
         });
         await conversation.run(count);

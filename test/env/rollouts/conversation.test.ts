@@ -11,6 +11,8 @@ import type { Episode } from '../../../src/records/trajectory.ts';
 import { atOnce, requestOf } from '../../fixtures/rollouts.ts';
 
 const DEATH: Death = { kind: 'out-of-memory', message: 'its heap was full' };
+/** What each of its replies reads as; its episodes go on all the same. */
+const ACTION = { text: 'answer ok', calls: [], final: 'ok' };
 const reply: TokenReply = { ids: [7], logprobs: [-1], cutOff: false };
 const requests = [0, 1, 2, 3].map((rollout) => requestOf({ id: 't', prompt: 'Try.', public: {} }, rollout));
 const named = (end: number) => requests[end]!.id;
@@ -78,7 +80,7 @@ function work(port: MessagePort, o: Worker = {}): Promise<Death | undefined> {
       else if ('halt' in message.reply) end(record.end(message.reply.halt, { detail: message.reply.detail }));
       else {
         const { ids, logprobs } = message.reply;
-        record.step({ text: '', calls: [] }, [], record.sample({ ids, logprobs }, 1));
+        record.step(ACTION, [], record.sample({ ids, logprobs }, 1));
         next(episodeId, record);
       }
     }
@@ -92,6 +94,7 @@ async function converse(send: SendTalk, workers = 1, schedule: Schedule = { live
   const notes: string[] = [];
   const conversation = new Conversation({ kind: 'tokens', policy: acting, schedule }, requests, send, {
     cancelled: () => false,
+    read: () => ACTION,
     notice: (note) => notes.push(note),
   });
   await conversation.run(workers);

@@ -1,6 +1,7 @@
 import { Piscina } from 'piscina';
 import { afterEach, beforeAll, describe, expect, it, test, vi } from 'vitest';
 import type { Environment } from '../../../src/env/environment.ts';
+import { Inside } from '../../../src/env/inside.ts';
 import { importEnvironment } from '../../../src/env/load.ts';
 import { Conversation } from '../../../src/env/rollouts/conversation.ts';
 import { checkActed } from '../../../src/env/rollouts/issued.ts';
@@ -9,6 +10,7 @@ import { RolloutRunner } from '../../../src/env/rollouts/rollout-runner.ts';
 import type { PolicySpec, RolloutRequest, TokenSpec } from '../../../src/env/rollouts/rollouts.ts';
 import { converseOver } from '../../../src/env/rollouts/talk.ts';
 import type { FromWorker, ToWorker } from '../../../src/env/rollouts/work.ts';
+import { replyInTokens } from '../../../src/policy/reply.ts';
 import { generator } from '../../../src/records/random.ts';
 import type { Episode } from '../../../src/records/trajectory.ts';
 import { FakeTokenPolicy, requestsOf, TOY_LOOKUP } from '../../fixtures/rollouts.ts';
@@ -28,10 +30,12 @@ function changed(episode: Episode, changes: Readonly<Record<string, unknown>>): 
 }
 
 let environment: Environment;
+let inside: Inside;
 let runner: RolloutRunner;
 let requests: readonly RolloutRequest[];
 beforeAll(async () => {
   environment = await importEnvironment(DICE);
+  inside = new Inside(environment, {});
   requests = requestsOf(environment, 4);
   runner = await RolloutRunner.create({ environment: DICE, options: {} });
   return () => runner.close();
@@ -63,12 +67,17 @@ async function talkedWith(
       port.close();
       return undefined;
     },
-    { cancelled: () => false, notice: () => {} },
+    {
+      cancelled: () => false,
+      read: (reply, steps) => replyInTokens(reply, steps, inside.tokenizer, inside.format).action,
+      notice: () => {},
+    },
   );
   await conversation.run(1);
   return own.map(({ id }) => conversation.episode(id));
 }
 
+const CALL = { id: 'call-9', name: 'roll', arguments: {}, raw: '' };
 const first = (episode: Episode) => episode.steps[0]!.tokens.start;
 describe('of what an asking episode holds, all that was answered is held against the answers:', () => {
   it.each<[string, (episode: Episode) => Readonly<Record<string, unknown>>]>([
@@ -83,6 +92,13 @@ describe('of what an asking episode holds, all that was answered is held against
     ['a sampled token as given', (e) => ({ [`segments.0.actionMask.${first(e)}`]: 0 })],
     ['not trainable', () => ({ 'segments.0.trainable': false })],
     ['tokens that no step claims', (e) => ({ 'steps.0.tokens.start': first(e) + 1 })],
+    ['another text', () => ({ 'steps.0.action.text': 'answer 1' })],
+    ['another answer', (e) => ({ final: `${e.final}1` })],
+    [
+      'another answer, in its action as well',
+      (e) => ({ final: '1', [`steps.${e.steps.length - 1}.action.final`]: '1' }),
+    ],
+    ['an action of other calls', (e) => ({ 'steps.0.action.calls': [...e.steps[0]!.action.calls, CALL] })],
     ['a step fewer', (e) => ({ steps: e.steps.slice(0, -1) })],
     ['no steps and no tokens, and yet an end that is judged', () => ({ steps: [], segments: [] })],
     ['an end that it was not told: straggler', () => ({ stop: 'straggler', final: null })],
