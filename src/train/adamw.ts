@@ -102,6 +102,11 @@ function update(
   return [tf.sub(decayed, tf.mul(rate.stepSize, tf.div(m1, denominator))), m1, v1];
 }
 
+/** One after the other: a GPU's kernel takes fewer inputs at once than there are weights. */
+export function added<T extends tf.Tensor>([first, ...others]: readonly [T, ...T[]] | readonly T[]): T {
+  return others.reduce((sum, one): T => tf.add(sum, one), first as T);
+}
+
 /**
  * Scales all gradients by min(1, maxNorm / ‖g‖), ‖g‖ being the norm of all of them as one vector (Pascanu, Mikolov & Bengio 2013,
  * algorithm 1; no epsilon: the divisor is max(‖g‖, maxNorm)).
@@ -115,7 +120,7 @@ export function clipByGlobalNorm(
 ): { readonly gradients: NamedTensors; readonly norm: tf.Scalar } {
   return tf.tidy(() => {
     const squares = Object.values(gradients).map((g): tf.Scalar => tf.sum(tf.square(g)));
-    const norm: tf.Scalar = tf.sqrt(squares.length === 0 ? tf.scalar(0) : tf.addN(squares));
+    const norm: tf.Scalar = tf.sqrt(squares.length === 0 ? tf.scalar(0) : added(squares));
     const scale = maxNorm === Number.POSITIVE_INFINITY ? tf.scalar(1) : tf.div(maxNorm, tf.maximum(norm, maxNorm));
     return {
       gradients: Object.fromEntries(Object.entries(gradients).map(([name, g]) => [name, tf.mul(g, scale)])),

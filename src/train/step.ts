@@ -2,7 +2,7 @@
 import * as tf from '@tensorflow/tfjs';
 import type { Model, NamedTensors } from '../policy/model.ts';
 import { IsogymError, inputError } from '../records/errors.ts';
-import { type AdamWOptions, adamw, clipByGlobalNorm, type Moments, zeroMoments } from './adamw.ts';
+import { type AdamWOptions, adamw, added, clipByGlobalNorm, type Moments, zeroMoments } from './adamw.ts';
 import { type Batch, type GrammarMasks, locate } from './batch.ts';
 import { batchTensors, type Objective, partOf } from './part.ts';
 
@@ -87,7 +87,7 @@ export function trainStep(input: StepInput): StepOutput {
       weights: next.weights,
       m: next.moments.m,
       v: next.moments.v,
-      packed: tf.concat1d([tf.addN(heads), tf.reshape(clipped.norm, [1]), ...logprobs]),
+      packed: tf.concat1d([added(heads), tf.reshape(clipped.norm, [1]), ...logprobs]),
     };
   });
   return { state: { weights, moments: { m, v, updates } }, packed };
