@@ -9,10 +9,17 @@ const PACKAGES = ['webgpu', '@tensorflow/tfjs-backend-webgpu'] as const;
 
 interface Dawn {
   readonly globals: Record<string, unknown>;
-  create(options: readonly string[]): { requestAdapter(): Promise<object | null> };
+  create(options: readonly string[]): { requestAdapter(): Promise<{ readonly info: AdapterInfo } | null> };
 }
 
-let loaded: Promise<void> | undefined;
+interface AdapterInfo {
+  readonly description: string;
+  /** Whether it computes on the CPU. */
+  readonly isFallbackAdapter: boolean;
+}
+
+/** The device. */
+let loaded: Promise<string> | undefined;
 
 /**
  * Sets `webgpu` as the backend and says its device.
@@ -28,21 +35,24 @@ export async function loadWebgpu(): Promise<string> {
     );
   }
   loaded ??= load();
-  await loaded;
+  const device = await loaded;
   await tf.setBackend('webgpu');
   watch(tf.backend() as unknown as GpuBackend);
-  return 'GPU through WebGPU (Dawn)';
+  return device;
 }
 
-async function load(): Promise<void> {
+async function load(): Promise<string> {
   const [dawn, kernels] = PACKAGES;
   const { globals, create } = (await import(dawn)) as Dawn;
   const gpu = create([]);
   // tfjs would print a stack trace where there is none.
-  if ((await gpu.requestAdapter()) === null) throw new Unavailable('no WebGPU adapter was found', 'no adapter');
+  const adapter = await gpu.requestAdapter();
+  if (adapter === null) throw new Unavailable('no WebGPU adapter was found', 'no adapter');
   Object.assign(globalThis, globals);
   Object.defineProperty(globalThis.navigator, 'gpu', { value: gpu, configurable: true });
   await import(kernels);
+  const { description, isFallbackAdapter } = adapter.info;
+  return `${description || 'GPU'}${isFallbackAdapter ? ' (software)' : ''} through WebGPU (Dawn)`;
 }
 
 /** As much of tfjs's backend as is asked of it. */
