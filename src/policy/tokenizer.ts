@@ -26,6 +26,8 @@ export class Tokenizer {
   readonly size: number;
   /** Ends an action. It is no text: `encode` never gives it, `decode` gives nothing for it. */
   readonly end: number = END;
+  /** Of the longest token [bytes]: no action has more UTF-16 code units than that for each of its tokens. */
+  readonly longest: number;
   /** Every token that `encode` can give, by its bytes. Read it, never write it. */
   readonly trie: TrieNode;
   readonly #bytes: readonly Uint8Array[];
@@ -48,6 +50,7 @@ export class Tokenizer {
     }
     this.#bytes = bytes;
     this.size = bytes.length;
+    this.longest = bytes.reduce((most, { length }) => Math.max(most, length), 0);
     this.trie = trieOf(bytes);
   }
 

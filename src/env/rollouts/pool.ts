@@ -202,8 +202,10 @@ export class RolloutPool implements RolloutEngine {
     try {
       answer = await this.#workers.send(task, { shared: !alone });
       if (!('death' in answer)) {
-        const { format } = this.#inside;
+        const { format, tokenizer } = this.#inside;
         const { version } = how;
+        // The tokens of a tabular policy are no texts.
+        const longest = name === TABULAR ? Number.POSITIVE_INFINITY : tokenizer.longest;
         const cancelled = isSet(stop);
         // A host that chose it could have calls and answers in its own words where they are read from the texts, or the other way.
         if ('packed' in answer !== packed) throw untrusted('the form that was asked for');
@@ -211,7 +213,7 @@ export class RolloutPool implements RolloutEngine {
           // Taken out of the answer: piscina keeps its tasks in a map, and what a map once held V8 keeps until it clears its old
           // generation, which would be all bytes of tens of thousands of episodes.
           const bytes = new Uint8Array(answer.packed.buffer.transfer());
-          return unpackEpisodes(bytes, requests, { format, name, version, bounds, cancelled });
+          return unpackEpisodes(bytes, requests, { format, name, version, bounds, longest, cancelled });
         }
         const episodes = readEpisodes(answer.episodes, requests, name, bounds);
         const known = policy.kind === 'recorded' || requests.some(({ fork }) => fork?.goesOn) ? null : version;

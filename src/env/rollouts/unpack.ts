@@ -20,6 +20,8 @@ export interface Known {
   readonly name: string;
   readonly version: number;
   readonly bounds: KnownBounds;
+  /** Most UTF-16 code units of an action for each of its tokens. */
+  readonly longest: number;
   /** Whether the run was. */
   readonly cancelled: boolean;
 }
@@ -74,7 +76,7 @@ class Reader {
   }
 
   episode({ id, group, task, iteration, rollout, seed }: RolloutRequest): Episode {
-    const { bounds, name, format, cancelled } = this.#known;
+    const { bounds, longest, name, format, cancelled } = this.#known;
     const stop = STOPS[this.#next(0, STOPS.length - 1, 'a stop reason')] as Episode['stop'];
     checkEnd(stop, undefined, cancelled);
     const kind = this.#next(ABSENT, FAILURES.length - 1, 'a failure');
@@ -93,6 +95,8 @@ class Reader {
       const text = this.#take(this.#length(0));
       const start = this.#next(covered, length, 'start');
       covered = this.#next(start, length, 'end');
+      // A text of megabytes takes its reader that long.
+      if (text.length > (covered - start) * longest) throw untrusted('a text of its tokens');
       if (trainable) this.#sampled(covered - start);
       const calls = this.#next(0, this.#integers.length, 'calls');
       // Before the text is read, which may hold a million of them.

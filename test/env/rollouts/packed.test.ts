@@ -44,7 +44,9 @@ async function made(url: string, spec: InsideSpec, requests: readonly RolloutReq
   await runner.close();
   const inside = new Inside(await importEnvironment(url), setup);
   const { name, version } = inside.policy(spec, requests);
-  return { episodes, known: { format: inside.format, name, version, bounds, cancelled: false } satisfies Known };
+  const { format, tokenizer } = inside;
+  const longest = spec.kind === 'tabular' ? Number.POSITIVE_INFINITY : tokenizer.longest;
+  return { episodes, known: { format, name, version, bounds, longest, cancelled: false } satisfies Known };
 }
 
 describe('packed episodes come out as they went in', () => {
@@ -219,9 +221,19 @@ describe('what is too much is refused before it is read:', () => {
     ['why it was retried', (why) => record({ retried: [why] })],
     ['a detail', (stopDetail) => ({ ...episode, stopDetail })],
   ])('%s longer than any text may be', (_, lie) => {
-    const of = (length: number) => unpackEpisodes(packed([lie('x'.repeat(length))]), requests, known);
+    const own = { ...known, longest: Number.POSITIVE_INFINITY };
+    const of = (length: number) => unpackEpisodes(packed([lie('x'.repeat(length))]), requests, own);
     expect(of(MAX_TEXT)).toHaveLength(1);
     expect(() => of(MAX_TEXT + 1)).toThrow('a text from');
+  });
+
+  it('an action longer than its tokens can be, a million calls in it', () => {
+    const outline = vi.fn(known.format.outline);
+    const own = { ...known, format: { ...known.format, outline } };
+    const text = `[{}${',{}'.repeat(1_000_000)}]`;
+    const lie = withStep({ action: { text, calls: [] } });
+    expect(() => unpackEpisodes(packed([lie]), requests, own)).toThrow('a text of its tokens');
+    expect(outline).not.toHaveBeenCalled();
   });
 
   it('more calls than there are records for, whatever the text says', () => {
