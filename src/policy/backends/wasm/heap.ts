@@ -15,8 +15,9 @@ export interface WasmBackend {
     readonly HEAPU8: Uint8Array;
     readonly HEAP32: Int32Array;
     readonly HEAPF32: Float32Array;
-    /** Bytes → pointer. */
-    _malloc(bytes: number): number;
+    /** Bytes → pointer; 0 where there is no room. */
+    _malloc: (bytes: number) => number;
+    _free(pointer: number): void;
     /** Exports of tfjs's module; the memory is a WebAssembly.Memory. */
     readonly asm: { readonly memory: object };
   };

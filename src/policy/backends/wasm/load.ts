@@ -3,6 +3,8 @@ import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import * as tf from '@tensorflow/tfjs';
 import { setWasmPaths } from '@tensorflow/tfjs-backend-wasm';
+import { checkAllocations } from './allocation.ts';
+import type { WasmBackend } from './heap.ts';
 import { registerKernels } from './register.ts';
 
 let loaded: Promise<void> | undefined;
@@ -25,5 +27,6 @@ async function load(): Promise<void> {
       if (!before.has(listener)) process.removeListener(event, listener);
     }
   }
+  checkAllocations(tf.backend() as unknown as WasmBackend);
   registerKernels();
 }
