@@ -19,16 +19,19 @@ function ownsHost({ code }: Judge): boolean {
 
 export class VerifierPool implements VerifierEngine {
   readonly #threads: Threads<WrittenInputs | 'close', string>;
-  readonly #ownsHost: boolean;
+  /** Inputs of one task, at most. */
+  readonly #most: number;
   readonly #reads: Verifier['reads'];
 
   private constructor(setup: WorkerSetup, workers: number) {
-    this.#ownsHost = ownsHost(setup.judge);
-    this.#reads = setup.judge.reads;
-    const module = new URL(this.#ownsHost ? './host-worker.ts' : './worker.ts', import.meta.url);
+    const { code, reads } = setup.judge;
+    this.#most = code === undefined ? BATCH.plain : BATCH.code;
+    this.#reads = reads;
+    const own = ownsHost(setup.judge);
+    const module = new URL(own ? './host-worker.ts' : './worker.ts', import.meta.url);
     this.#threads = new Threads(module, workers, {
       workerData: setup,
-      atomics: this.#ownsHost ? 'async' : 'sync',
+      atomics: own ? 'async' : 'sync',
     });
   }
 
@@ -60,8 +63,7 @@ export class VerifierPool implements VerifierEngine {
   async score(inputs: readonly VerifierInput[]): Promise<readonly Score[]> {
     const { stops, texts, scores } = written(inputs, this.#reads);
     // Even parts: a chunk of episodes comes with its canary, which else would be a task of its own.
-    const most = this.#ownsHost ? BATCH.code : BATCH.plain;
-    const size = Math.ceil(texts.length / Math.ceil(texts.length / most));
+    const size = Math.ceil(texts.length / Math.ceil(texts.length / this.#most));
     const batches: Promise<readonly Score[]>[] = [];
     for (let from = 0; from < texts.length; from += size) {
       const to = from + size;
