@@ -238,6 +238,37 @@ describe('failures are observations', () => {
     expect(tokenizer.decode(episode.segments[0]!.ids)).toContain('call-1: 3400\ncall-2: error');
   });
 
+  it('case 17: calls beyond the limit, after a timeout or that cannot be read have their result too, each in its place', async () => {
+    const ids = (n: number, from = 1) => Array.from({ length: n }, (_, i) => `call-${from + i}`);
+    const four = { calls: Array.from({ length: 4 }, () => lookup('population_of_x').calls).flat() };
+    const limited = await run(scripted(four, lookup('population_of_y'), { final: 'ok' }), { maxCalls: 2 });
+    expect(limited.steps[0]?.calls.map(({ callId, error }) => [callId, error])).toEqual(
+      ids(4).map((id, i) => [id, i < 2 ? undefined : 'too-many-calls']),
+    );
+    expect(limited.steps[1]?.calls).toMatchObject([{ callId: 'call-5', error: 'too-many-calls', attempts: 0 }]);
+    const late = { calls: [...call('endless').calls, ...lookup('population_of_x').calls] };
+    const timedOut = await run(scripted(late, { final: 'ok' }));
+    expect(timedOut.steps[0]?.calls.map(({ callId, error }) => [callId, error])).toEqual([
+      ['call-1', 'timeout'],
+      ['call-2', 'skipped'],
+    ]);
+    const good = '{"tool":"lookup","args":{"key":"population_of_x"}}';
+    const mixed = await run(writing(`[${good},{"tool":5},${good}]`, '{"final":"ok"}'));
+    expect(mixed.steps[0]?.calls.map(({ callId, observation }) => [callId, observation.slice(0, 5)])).toEqual([
+      ['call-1', '1200'],
+      ['call-2', 'error'],
+      ['call-3', '1200'],
+    ]);
+    for (const [episode, n] of [
+      [limited, 4],
+      [timedOut, 2],
+      [mixed, 3],
+    ] as const) {
+      const context = tokenizer.decode(episode.segments[0]!.ids);
+      expect(ids(n).map((id) => context.split(`${id}: `).length - 1)).toEqual(ids(n).map(() => 1));
+    }
+  });
+
   it.each(['你好', '😀', 'a\u2028b', 'nul\0', '\ud800 alone', '\udc00'])(
     'case 18: %j reaches the tool and comes back to the letter',
     async (text) => {

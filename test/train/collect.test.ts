@@ -15,6 +15,25 @@ const made = ({ id, group, task }: RolloutRequest, final: string): Episode => ({
   final,
 });
 
+it('cases 05 and 06: the place in the draw makes a group, not the prompt, not the task, so that nothing can merge two', () => {
+  const [one, other] = [
+    { ...tasks[0]!, public: { hidden: 1 } },
+    { ...tasks[1]!, public: { hidden: 2 } },
+  ];
+  expect(one.prompt).toBe(other.prompt);
+  // The first is drawn twice, as where a pass over the tasks ends in an iteration.
+  const requests = groupRequests([one, other, one], 2, 'seed', 7);
+  expect(requests.map(({ id, group, task }) => [id, group, task.public])).toEqual([
+    ['7.0.0', '7.0', one.public],
+    ['7.0.1', '7.0', one.public],
+    ['7.1.0', '7.1', other.public],
+    ['7.1.1', '7.1', other.public],
+    ['7.2.0', '7.2', one.public],
+    ['7.2.1', '7.2', one.public],
+  ]);
+  expect(new Set(requests.map(({ seed }) => seed)).size).toBe(6);
+});
+
 /** The verifier scores an answer that is the held one, and records what it was asked and when the run had ended. */
 function rigOf(run: (requests: readonly RolloutRequest[], ended: Ended) => Promise<readonly Episode[]>) {
   const asked: { readonly finals: readonly (string | null)[]; readonly during: boolean }[] = [];

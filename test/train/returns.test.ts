@@ -121,6 +121,19 @@ describe('the return that reaches a token', () => {
       ),
     );
   });
+
+  it('case 08: an observation decays nothing, whatever its length, and the score reaches the last sampled tokens', () => {
+    // Two actions of two tokens, a long observation between them, and one after the last, which nothing is sampled on.
+    for (const mask of ['011011', `011${'0'.repeat(500)}11`, `011011${'0'.repeat(500)}`]) {
+      const cut = judge(episode({ segments: [segment(mask)], stop: 'max-steps' }), verdict(-1), 0);
+      expect(tokenWeights(cut, 0.5)).toEqual([-0.5, -0.5, -1, -1]);
+    }
+  });
+
+  it('case 08: the score of an episode whose last segment has no sampled token is not lost', () => {
+    const ended = judge(episode({ segments: [segment('011'), segment('000')] }), verdict(1), 0.25);
+    expect(tokenWeights(ended, 1)).toEqual([0.75, 0.75]);
+  });
 });
 
 describe('sampledBy', () => {
