@@ -1,12 +1,13 @@
 /** @module `isogym eval`: a run's latest checkpoint on its held-out tasks. */
 import { join } from 'node:path';
 import { loadConfig } from '../io/config-file.ts';
-import { configHash } from '../io/manifest.ts';
+import { changesSince, configHash, engineOf } from '../io/manifest.ts';
 import { shownPath } from '../io/paths.ts';
 import { RunFolder } from '../io/run-folder.ts';
 import { type BackendName, describeBackend, selectBackend } from '../policy/backends/select.ts';
 import { decodeCheckpoint, type Position } from './checkpoint.ts';
 import { type EvaluationMode, evaluate, type PolicyRow, policyRow } from './evaluate.ts';
+import { environmentHashes, tasksHash, verifierHashes } from './foundation.ts';
 import { learnerFor } from './learner.ts';
 import type { Reporter } from './reporter.ts';
 import { openRig } from './rig.ts';
@@ -33,8 +34,17 @@ export async function evaluateRun(options: {
   reporter.note(describeBackend(backend));
   const rig = await openRig(config, { where, notice: reporter.note, signal });
   try {
-    const checkpoint = RunFolder.open(run, process.cwd()).latestCheckpoint();
-    const { snapshot, position, resetLost } = decodeCheckpoint(checkpoint, configHash(config), rig.agent.files);
+    const folder = RunFolder.open(run, process.cwd());
+    const { snapshot, position, resetLost } = decodeCheckpoint(
+      folder.latestCheckpoint(),
+      configHash(config),
+      rig.agent.files,
+    );
+    const [environment, verifier] = [await environmentHashes(rig.environment), await verifierHashes(rig.verifier)];
+    const grounds = { environment, verifier, tasks: tasksHash(rig.tasks), backend: backend.name };
+    for (const change of changesSince(folder.manifest(), { ...engineOf(config), ...grounds })) {
+      reporter.note(`not what the run was trained with, its figures may be others: ${change}`);
+    }
     if (resetLost) rig.rollouts.loseReset();
     const learner = learnerFor(rig.agent, config, snapshot);
     const heldOut = rig.tasks.heldOut.slice(0, config.evaluation.tasks);

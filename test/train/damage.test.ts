@@ -186,6 +186,21 @@ test('a run whose logs have lost records goes on and says so', async () => {
   expect(await noticesOf(half)).toEqual(['metrics']);
 });
 
+test('an evaluation says what is not as it was when the run was trained', async () => {
+  const notesOf = async (run: string) => {
+    const notes: string[] = [];
+    const reporter = { ...SILENT, note: (text: string) => notes.push(text) };
+    await evaluateRun({ run, signal: new AbortController().signal, reporter });
+    return notes.filter((note) => note.startsWith('not what the run was trained with'));
+  };
+  expect(await notesOf(damaged(() => undefined))).toEqual([]);
+  const other = damaged((run) => {
+    const file = join(run, 'manifest.json');
+    writeFileSync(file, readFileSync(file, 'utf8').replace(/"tasks": "[^"]*"/, '"tasks": "0"'));
+  });
+  expect(await notesOf(other)).toEqual([expect.stringMatching(/its tasks are others$/)]);
+});
+
 test('a run is resumed by one process at a time, and evaluated meanwhile', async () => {
   const run = damaged(() => undefined);
   const first = resume(run, ['iterations=8', 'workers=1']);
