@@ -1,5 +1,4 @@
 /** @module A run: trains as a config says and leaves a run folder. The shell around `loop.ts`: here are disk, clock and progress. What it starts from is `open-run.ts`. */
-import type { BatchFigures } from '../env/rollouts/schedule.ts';
 import { now, stopwatch } from '../io/clock.ts';
 import { configHash } from '../io/manifest.ts';
 import { quoted, shownPath } from '../io/paths.ts';
@@ -11,6 +10,7 @@ import { IsogymError, messageOf } from '../records/errors.ts';
 import type { Trajectory } from '../records/trajectory.ts';
 import { divergence, encodeCheckpoint, type Position } from './checkpoint.ts';
 import type { Config } from './config.ts';
+import { heldOutNote, progressFigures, timingsOf } from './figures.ts';
 import { type Carried, NOTHING_CARRIED } from './groups.ts';
 import { HeldOut } from './held-out.ts';
 import type { Learner } from './learner.ts';
@@ -146,7 +146,8 @@ class Run {
     const { agent, tasks } = this.#rig;
     const seed = String(this.#config.seed);
     const signal = this.#signal;
-    const demonstrations = await demonstrate(config, this.#rig, tasks.train, seed, signal);
+    const { note } = this.#reporter;
+    const demonstrations = await demonstrate(config, this.#rig, tasks.train, seed, { signal, note });
     const learner = this.#learner;
     const from = this.#position.step;
     await warmStart({
@@ -196,36 +197,22 @@ class Run {
     }
   }
 
-  async #commit({ iteration, trajectories, carried, batch, metrics, marks }: Iteration): Promise<void> {
+  async #commit(made: Iteration): Promise<void> {
+    const { iteration, trajectories, carried, metrics } = made;
     const { iterations, checkpoint } = this.#config;
     for (const trajectory of trajectories) this.#folder.append('trajectories', trajectory);
     this.#folder.append('metrics', metrics);
-    const seconds = (from: number, to: number) => (to - from) / 1000;
-    const rolloutSeconds = seconds(marks.start, marks.collected);
-    const rolloutsPerSecond = trajectories.length / rolloutSeconds;
-    const sampledTokensPerSecond = metrics.sampledTokens / rolloutSeconds;
-    const shares = batch === null ? undefined : batchShares(batch);
+    const timings = timingsOf(made);
     this.#folder.append('timings', {
       iteration,
-      rolloutSeconds,
-      updateSeconds: seconds(marks.collected, marks.end),
-      rolloutsPerSecond,
-      sampledTokensPerSecond,
-      ...shares,
+      ...timings,
       recordings: this.#learner.recordings + this.#rig.agent.recordings(),
       tensorHandles: handlesUsed(),
     });
     const done = iteration + 1;
     this.#position = { phase: 'train', step: done };
     if (this.#config.rollouts.budget !== undefined) this.#carried = carried;
-    const figures = {
-      reward: metrics.meanReturn ?? Number.NaN,
-      success: metrics.successRate ?? Number.NaN,
-      entropy: metrics.update.steps[0]?.entropy ?? Number.NaN,
-      'rollouts/s': rolloutsPerSecond,
-      'tokens/s': sampledTokensPerSecond,
-      ...(shares === undefined ? {} : { fill: shares.fill, straggling: shares.stragglingShare }),
-    };
+    const figures = progressFigures(metrics, timings);
     this.#reporter.progress({ phase: 'train', done, total: iterations, figures });
     if (done % checkpoint.every === 0 || done === iterations) await this.#checkpoint();
     await this.#evaluateAlong(done);
@@ -247,8 +234,7 @@ class Run {
     const { every } = this.#config.evaluation;
     if (every === 0 || done === 0 || done % every !== 0) return;
     const { row } = await this.#heldOut.evaluate('trained', this.#signal, `iteration-${done}`);
-    const [greedy, sampled] = [row.success, row.sampledSuccess].map(({ mean }) => mean.toFixed(3));
-    this.#reporter.note(`held-out after iteration ${done}: success ${greedy} greedy, ${sampled} sampled`);
+    this.#reporter.note(heldOutNote(done, row));
   }
 
   /** A batch that could not be learnt from, beside the weights before it: what it takes to see the failure again. */
@@ -292,10 +278,4 @@ class Run {
     const iterations = phase === 'train' ? step : 0;
     return { interrupted: true, summary: { run, interrupted: true, iterations, resume } };
   }
-}
-
-/** How full the batch was, and the shares of its time in which it waited for environments, and in which only the last rows were left. */
-function batchShares({ fill, ms, waitingMs, stragglingMs }: BatchFigures) {
-  const share = (part: number) => (ms > 0 ? part / ms : 0);
-  return { fill: fill ?? 0, waitingShare: share(waitingMs), stragglingShare: share(stragglingMs) };
 }

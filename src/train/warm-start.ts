@@ -10,6 +10,7 @@ import { packBatch } from './batch.ts';
 import { collect, groupRequests, type Rig } from './collect.ts';
 import type { Config } from './config.ts';
 import type { Learner, UpdateStatistics } from './learner.ts';
+import type { Reporter } from './reporter.ts';
 import type { OpenRig, Where } from './rig.ts';
 import { learningRate } from './schedule.ts';
 import { drawOfStep } from './task-set.ts';
@@ -21,6 +22,7 @@ type WarmStart = NonNullable<Config['warmStart']>;
  * `demonstrations` episodes, each script its share of them (rounded down, the last script taking the rest), on tasks drawn without
  * replacement until all have been drawn. Which tasks a script gets follows from the order in which the environment declares its
  * scripts: the order of the mixture's keys says nothing. They are run in the sandbox and judged like any other episode.
+ * @param o.note told where some cannot be learnt from
  * @throws NO_USABLE_ROLLOUT where a script shows nothing that can be learnt from: its share would be missing
  */
 export async function demonstrate(
@@ -28,7 +30,7 @@ export async function demonstrate(
   rig: Rig & Pick<OpenRig, 'environment'>,
   tasks: readonly Task[],
   seed: string,
-  signal?: AbortSignal,
+  { signal, note }: { readonly signal?: AbortSignal } & Partial<Pick<Reporter, 'note'>> = {},
 ): Promise<readonly Trajectory[]> {
   const names = Object.keys(rig.environment.scripts).filter((name) => (warmStart.mixture[name] ?? 0) > 0);
   const drawn = drawOfStep(tasks, deriveSeed(seed, 'demonstrations'), 0, warmStart.demonstrations);
@@ -42,6 +44,12 @@ export async function demonstrate(
     if (shown.length > 0) usableOnly(shown);
     out.push(...shown);
     from = to;
+  }
+  const unusable = out.filter((trajectory) => !trajectory.usable).length;
+  if (unusable > 0) {
+    note?.(
+      `${unusable} of ${out.length} demonstrations are not usable and teach nothing: the mixture is not quite the config's`,
+    );
   }
   return shuffled(out, generator(deriveSeed(seed, 'demonstrations', 'order')));
 }

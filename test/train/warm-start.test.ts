@@ -22,13 +22,15 @@ it('which task a script gets does not depend on the order of the mixture, which 
     };
     const verifiers = {
       score: async (inputs: readonly { readonly taskId: string }[]) =>
-        inputs.map(() => ({ score: 0, success: false, reasons: [] })),
+        inputs.map((_, i) => ({ score: i === 1 ? null : 0, success: false, reasons: [] })),
       close: async () => {},
     };
     const rig = { rollouts, verifiers, verifier: exactAnswer, stepPenalty: 0, environment: toyLookup };
     const config = { steps: 1, episodes: 1, demonstrations: 10, learningRate: 1, decay: 0, mixture };
-    const order = (await demonstrate(config, rig, tasks, '0')).map(({ taskId }) => taskId);
-    return { scripts, order };
+    const notes: string[] = [];
+    const note = (text: string) => notes.push(text);
+    const order = (await demonstrate(config, rig, tasks, '0', { note })).map(({ taskId }) => taskId);
+    return { scripts, order, notes };
   };
   const one = await given({ oracle: 0.3, skip: 0.3, immediate: 0.4 });
   expect(Object.entries(one.scripts).map(([name, ids]) => [name, ids.length])).toEqual([
@@ -36,5 +38,7 @@ it('which task a script gets does not depend on the order of the mixture, which 
     ['skip', 3],
     ['immediate', 4],
   ]);
+  // One of each script's could not be scored.
+  expect(one.notes).toEqual([expect.stringMatching(/^3 of 10 demonstrations are not usable and teach nothing/)]);
   expect(await given({ immediate: 0.4, oracle: 0.3, skip: 0.3 })).toEqual(one);
 });
