@@ -11,6 +11,7 @@ import type { Task } from '../records/task.ts';
 import type { Trajectory } from '../records/trajectory.ts';
 import { collect, groupRequests, type Rig } from '../train/collect.ts';
 import { median, percentile } from '../train/statistics.ts';
+import { usableOnly } from '../train/usable.ts';
 import { importVerifier } from '../verifiers/load.ts';
 import { VerifierPool } from '../verifiers/pool.ts';
 import { LoopBench, type LoopFigures, type LoopPass, loopFigures } from './loop.ts';
@@ -163,6 +164,12 @@ async function benchPolicy(
   }
   for (const [i, { isolation, workers, rig }] of places.entries()) {
     const { seconds, cpu, busy, episodes } = rates[i] as (typeof rates)[number];
+    // Rates of episodes that come to nothing are no rates; NO_USABLE_ROLLOUT where all of them do.
+    const usable = usableOnly(episodes).length;
+    if (usable < episodes.length) {
+      const where = `${isolation}, ${workers} workers`;
+      o.note(`${name} (${where}): ${episodes.length - usable} of ${episodes.length} episodes failed or have no score`);
+    }
     const typical = median(seconds);
     const all = seconds.reduce((sum, s) => sum + s, 0);
     const latencyMs = await alone(tasks, now, (task, at) =>

@@ -102,6 +102,9 @@ export async function benchCall(
   const host = new WorldHost({ script: await bundle(world), reset: 'state', memoryMiB });
   const session = host.open(text, 'bench');
   const args = JSON.stringify(call.arguments);
+  const first = session.call(call.tool, args, 1000);
+  if (first.status !== 'ok')
+    throw new IsogymError('INTERNAL', `the bench's call of ${call.tool} came to ${first.status}`);
   const each = 20_000;
   const us = (once: () => unknown) => {
     const start = now();
