@@ -57,7 +57,7 @@ function decode(config: TransformerConfig, rows: number): Terms {
   };
 }
 
-/** Forward, backward (twice the forward's arithmetic), the norm and Adam; three calls. */
+/** Forward, backward (twice the forward's arithmetic), the norm and Adam; two calls. */
 function train(config: TransformerConfig): Terms {
   const { layers, width, heads, kvHeads, headWidth, hidden, vocabulary } = config;
   const parameters = parametersOf(config);
@@ -72,7 +72,7 @@ function train(config: TransformerConfig): Terms {
     memory: (FLOAT * (activations + optimizer + 3 * parameters)) / (GPU.share * GPU.memory),
     arithmetic: flops / (GPU.share * GPU.arithmetic),
     launches: GPU.launch * (TRAIN_KERNELS.rest + layers * (TRAIN_KERNELS.layer + 9 * UPDATE_KERNELS)),
-    roundTrip: 3 * GPU.roundTrip,
+    roundTrip: 2 * GPU.roundTrip,
   };
 }
 

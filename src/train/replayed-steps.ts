@@ -1,6 +1,6 @@
 /**
- * @module Steps as recorded graphs, on `native` and `cuda`: weights, moments and gradients live in a session, and a step is three calls
- * of it: the micro-batches' gradients, their norm, and, once all of it is known to be finite, the update.
+ * @module Steps as recorded graphs, on `native` and `cuda`: weights, moments and gradients live in a session, and a step is a call
+ * of it for each micro-batch's gradients, the last of which tells their norm, and, once all of it is known to be finite, one for the update.
  */
 import * as tf from '@tensorflow/tfjs';
 import type { Model, NamedTensors, Weights } from '../policy/model.ts';
@@ -10,13 +10,12 @@ import type { AdamWOptions } from './adamw.ts';
 import { type BucketedBatch, bucketed, bucketPadding } from './buckets.ts';
 import { onDevice, onHost } from './eager-steps.ts';
 import type { Objective } from './part.ts';
-import { HEAD, type StepStatistics, stepStatistics } from './step.ts';
+import { HEAD, NORM, type StepStatistics, stepStatistics } from './step.ts';
 import {
   applyFeeds,
   defineApply,
   defineGradients,
   defineKeep,
-  defineNorm,
   G,
   KEEP,
   KEPT,
@@ -165,31 +164,34 @@ export class ReplayedSteps implements Steps {
     if (this.#broken) throw broken();
     const reference = objective.kind === 'policy' && this.#hasReference;
     // All that is new is recorded before anything is run: each new function after that would mean another session.
-    const norming = defineNorm(this.#session, this.#names);
     const applying = defineApply(this.#session, this.#ranks, optimizer);
     const of = { model: this.#model, weights: this.#names };
     const names = parts.map((part) => defineGradients(this.#session, of, part, { objective, reference }));
     const head = new Float64Array(HEAD);
     const logprobs: Float32Array[] = [];
     for (const [i, part] of parts.entries()) {
-      const packed = withFeeds(part, (feeds) => this.#run(names[i] ?? '', feeds, i === 0 ? 'first' : 'more'));
-      for (let n = 0; n < HEAD - 1; n++) head[n] = (head[n] ?? 0) + (packed[n] ?? Number.NaN);
-      logprobs.push(packed.subarray(HEAD - 1, HEAD - 1 + part.real.targets.length));
+      const packed = withFeeds(part, (feeds) => this.#gradients(names[i] ?? '', feeds, i === 0 ? 'first' : 'more'));
+      for (let n = 0; n < NORM; n++) head[n] = (head[n] ?? 0) + (packed[n] ?? Number.NaN);
+      // Of all so far.
+      head[NORM] = packed[NORM] ?? Number.NaN;
+      logprobs.push(packed.subarray(HEAD, HEAD + part.real.targets.length));
     }
-    const [norm = Number.NaN] = this.#run(norming, {});
-    head[HEAD - 1] = norm;
     const statistics = stepStatistics(joined(head, logprobs), {
       batches: parts.map(({ real }) => real),
       objective,
       reference,
     });
-    this.#apply(applying, optimizer, maxNorm === Number.POSITIVE_INFINITY ? 1 : maxNorm / Math.max(norm, maxNorm));
+    const { gradientNorm } = statistics;
+    this.#apply(
+      applying,
+      optimizer,
+      maxNorm === Number.POSITIVE_INFINITY ? 1 : maxNorm / Math.max(gradientNorm, maxNorm),
+    );
     return statistics;
   }
 
-  /** What the function gives as its one output `result`. */
-  #run(name: string, feeds: NamedTensors, ending?: string): Float32Array {
-    return tf.tidy(() => this.#session.run(name, feeds, ending).result?.dataSync() as Float32Array);
+  #gradients(name: string, feeds: NamedTensors, ending: 'first' | 'more'): Float32Array {
+    return tf.tidy(() => this.#session.run(name, feeds, ending, [ending])[ending]?.dataSync() as Float32Array);
   }
 
   #apply(name: string, optimizer: AdamWOptions, scale: number): void {

@@ -1,8 +1,8 @@
-/** @module The functions that a replayed step is recorded as: a micro-batch's gradients, their norm, the update, and going back behind it. */
+/** @module The functions that a replayed step is recorded as: a micro-batch's gradients and their norm, the update, and going back behind it. */
 import * as tf from '@tensorflow/tfjs';
 import type { Model, NamedTensors } from '../policy/model.ts';
 import { attribute } from '../policy/replay/protobuf.ts';
-import { assign, assignAdd, type Effect } from '../policy/replay/recorded-function.ts';
+import { assign, type Effect } from '../policy/replay/recorded-function.ts';
 import type { Session } from '../policy/replay/session.ts';
 import { tidy } from '../policy/transformer/custom-gradient.ts';
 import { IsogymError } from '../records/errors.ts';
@@ -19,7 +19,6 @@ export const R = 'r/';
 export const KEPT = 'kept/';
 
 export const KEEP = 'keep';
-const NORM = 'norm';
 const APPLY = 'apply';
 const FLOAT = 1;
 
@@ -40,8 +39,8 @@ export function withFeeds<T>({ padded }: BucketedBatch, use: (feeds: Feeds) => T
 }
 
 /**
- * The gradients of one bucket, which end in G: `first` overwrites what is there, `more` adds to it. `result` is the sums of loss,
- * entropy and divergence, then the logprobs of the padded tokens.
+ * The gradients of one bucket, which end in G: `first` overwrites what is there, `more` adds to it. The output of the same name is the
+ * sums of loss, entropy and divergence, the norm of G as one vector as it then is, and the logprobs of the padded tokens.
  * @param weights their names
  * @param reference whether R is there and measured against
  * @returns the function's name
@@ -62,25 +61,17 @@ export function defineGradients(
         { model, weights: all(W), objective, reference: reference ? all(R) : undefined },
         { ...feeds, masks: { rows: feeds.maskRows, index: feeds.maskIndex } },
       );
-      const by = (effect: (variable: string, value: tf.Tensor) => Effect) =>
-        weights.map((weight) => effect(G + weight, gradientOf(gradients, weight)));
+      const first = mapNames(weights, (weight) => gradientOf(gradients, weight));
+      const more = mapNames(weights, (weight) => tf.add(read(G + weight), gradientOf(gradients, weight)));
+      const packed = (sums: NamedTensors) => tf.concat1d([head, tf.reshape(norm(sums), [1]), logprobs]);
+      const into = (sums: NamedTensors) => weights.map((weight) => assign(G + weight, sums[weight] as tf.Tensor));
       return {
-        outputs: { result: tf.concat1d([head, logprobs]) },
-        endings: { first: by(assign), more: by(assignAdd) },
+        outputs: { first: packed(first), more: packed(more) },
+        endings: { first: into(first), more: into(more) },
       };
     }),
   );
   return name;
-}
-
-/** `result` is the norm of all of G as one vector. @returns the function's name */
-export function defineNorm(session: Session, weights: readonly string[]): string {
-  if (session.has(NORM)) return NORM;
-  session.define(NORM, {}, ({ read }) => {
-    const squares = weights.map((name): tf.Scalar => tf.sum(tf.square(read(G + name))));
-    return { outputs: { result: tf.sqrt(tf.addN(squares)) } };
-  });
-  return NORM;
 }
 
 /**
@@ -153,4 +144,13 @@ function gradientOf(gradients: NamedTensors, weight: string): tf.Tensor {
   throw new IsogymError('NOT_RECORDABLE', `expected a gradient of every weight, found none of ${weight}`, {
     hint: 'A weight that the loss does not use is stepped eagerly only: replay: false',
   });
+}
+
+function mapNames(names: readonly string[], make: (name: string) => tf.Tensor): NamedTensors {
+  return Object.fromEntries(names.map((name) => [name, make(name)]));
+}
+
+/** Of all of them as one vector. */
+function norm(gradients: NamedTensors): tf.Scalar {
+  return tf.sqrt(tf.addN(Object.values(gradients).map((gradient): tf.Scalar => tf.sum(tf.square(gradient)))));
 }

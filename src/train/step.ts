@@ -36,6 +36,9 @@ export interface StepOutput {
 /** In `packed`: these four, then the logprobs of all scored tokens in the batches' order. */
 export const HEAD = 4;
 
+/** Place of the gradient's norm among them; what is before it are sums. */
+export const NORM = HEAD - 1;
+
 /** The state before the first step. The weights become part of it. */
 export function initialState(weights: NamedTensors): TrainState {
   return { weights, moments: zeroMoments(weights) };

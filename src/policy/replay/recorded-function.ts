@@ -56,11 +56,6 @@ export function assign(variable: string, value: tf.Tensor): Effect {
   };
 }
 
-/** `variable ← variable + value` */
-export function assignAdd(variable: string, value: tf.Tensor): Effect {
-  return { ...assign(variable, value), op: 'AssignAddVariableOp' };
-}
-
 export interface FunctionOptions {
   readonly graph: Graph;
   /** Of the names of its nodes. */

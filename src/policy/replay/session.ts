@@ -103,17 +103,19 @@ export class Session {
   /**
    * One call. The outputs are new tensors, the caller's.
    * @param ending which of the function's endings; none changes nothing but what `overwrite` does
+   * @param outputs which of the function's outputs, at least one; nothing is computed for others alone
    */
-  run(name: string, feeds: NamedTensors, ending = ''): Record<string, tf.Tensor> {
+  run(name: string, feeds: NamedTensors, ending = '', outputs?: readonly string[]): Record<string, tf.Tensor> {
     const known = this.#functions.get(name);
     if (known === undefined) throw new IsogymError('INTERNAL', `function ${name} was not recorded`);
+    const wanted = outputs ?? known.outputs;
     const inputs = known.feeds.map((feed) => feeds[feed] as tf.Tensor);
     const made = this.#call(
       inputs,
       known.feeds.map((feed) => `${known.prefix}/feed/${feed}`),
-      known.outputs.map((output) => `${known.prefix}/out/${output}/${ending}`),
+      wanted.map((output) => `${known.prefix}/out/${output}/${ending}`),
     );
-    return Object.fromEntries(known.outputs.map((output, i) => [output, made[i] as tf.Tensor]));
+    return Object.fromEntries(wanted.map((output, i) => [output, made[i] as tf.Tensor]));
   }
 
   /** The variables' values as new tensors, the caller's. */
