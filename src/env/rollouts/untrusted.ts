@@ -21,6 +21,7 @@ export interface KnownBounds {
 type Known = ReadonlySet<string>;
 const SEGMENT: Known = new Set(['ids', 'actionMask', 'logprobs', 'policyVersion', 'trainable']);
 const STEP: Known = new Set(['index', 'action', 'calls', 'tokens', 'hash']);
+const TOKENS: Known = new Set(['segment', 'start', 'end']);
 const ACTION: Known = new Set(['text', 'calls', 'final']);
 const CALL: Known = new Set(['id', 'name', 'arguments', 'raw', 'malformed']);
 const RECORD: Known = new Set(['callId', 'tool', 'states', 'attempts', 'observation', 'error', 'retried']);
@@ -64,7 +65,9 @@ export function readEpisode(value: unknown, request: RolloutRequest, policy: str
   const { stop, stopDetail, failure, final, hash } = episode;
   if (typeof stop !== 'string' || !Object.hasOwn(STOP_RULES, stop)) throw untrusted('a stop reason');
   if (stopDetail !== undefined) text(stopDetail, 'stopDetail');
-  if ((stop === 'sandbox-failure') !== FAILURES.has(failure as string)) throw untrusted('a failure with its kind');
+  if (stop === 'sandbox-failure' ? !FAILURES.has(failure as string) : failure !== undefined) {
+    throw untrusted('a failure with its kind');
+  }
   if (final !== null) text(final, 'final');
   if ((stop === 'final') !== (final !== null)) throw untrusted('a final answer where it stopped with one');
   link(hash);
@@ -118,7 +121,9 @@ function readStep(value: unknown, index: number, lengths: readonly number[]): vo
   const records = arrayOf(step.calls, 'call records', calls.length);
   if (records.length !== calls.length) throw untrusted('one record for each call');
   for (const [i, call] of calls.entries()) readCall(objectOf(call), objectOf(records[i]));
-  const { segment, start, end } = objectOf(step.tokens);
+  const tokens = objectOf(step.tokens);
+  only(tokens, TOKENS, 'a range of tokens');
+  const { segment, start, end } = tokens;
   const length = lengths[count(segment, 'segment', lengths.length)] ?? 0;
   if (count(start, 'start', length) > count(end, 'end', length)) throw untrusted('tokens from start to end');
 }

@@ -1,5 +1,6 @@
 /** @module What a host and its supervisor say to each other. All that a host says is read as if an attacker had written it. */
 import { IsogymError } from '../../../records/errors.ts';
+import { isDeeper, MAX_LEVELS } from '../../../records/json.ts';
 import type { SandboxFailure } from '../../../records/trajectory.ts';
 
 /** The death of a host or a worker, as data. The message holds no path, number or time that differs between two runs. */
@@ -36,8 +37,13 @@ export type FromWatchdog = 'alive' | { readonly overdueMs: number };
 
 const MAX_TEXT = 4000;
 
-/** @param bytes of the message before, where that was bytes. @throws UNTRUSTED where it is none of the four messages. */
+/**
+ * @param bytes of the message before, where that was bytes
+ * @throws UNTRUSTED where it is none of the four messages, or nests so deep that the thread that it goes on to could not read it:
+ * such a message is lost on the way, and would be waited for
+ */
 export function readFromHost(message: unknown, bytes?: Uint8Array): FromHost {
+  if (isDeeper(message, MAX_LEVELS)) throw untrusted(`at most ${MAX_LEVELS} levels of objects and arrays`);
   const { kind, task, body, error } = objectOf(message);
   if (bytes !== undefined && kind !== 'done') throw untrusted('what its bytes belong to');
   if (kind === 'ready') return { kind };

@@ -76,6 +76,10 @@ describe('a task in a sandbox host', () => {
 
 describe('a host that fails is dead, says of what, and the next task has another', () => {
   const bytes = (buffer: Buffer) => buffer.toString('base64');
+  const deep = encodeFrame({ kind: 'done', task: 1, body: '~' }).toString().slice(4);
+  const text = deep.replace('"~"', '['.repeat(5000) + ']'.repeat(5000));
+  const nested = Buffer.concat([Buffer.alloc(4), Buffer.from(text)]);
+  nested.writeUInt32LE(text.length);
   const tooLong = Buffer.alloc(4);
   tooLong.writeUInt32LE(2 ** 30);
   it.each([
@@ -97,6 +101,8 @@ describe('a host that fails is dead, says of what, and the next task has another
       'untrusted',
       /task number/,
     ],
+    // Which a thread can send, and the main one, whose stack is smaller, cannot receive: it would wait for it.
+    ['a message that nests too deep', { do: 'frame', bytes: bytes(nested) }, 'untrusted', /at most 1000 levels/],
     ['a message that is no object', { do: 'frame', bytes: bytes(encodeFrame([])) }, 'untrusted', /an object/],
     [
       'bytes that belong to no answer',
