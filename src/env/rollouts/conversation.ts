@@ -104,6 +104,8 @@ export class Conversation {
   }
 
   #finish(): void {
+    // Told twice, a worker would leave one of its episodes behind.
+    if (this.#over) return;
     this.#over = true;
     for (const { post } of this.#lanes) post?.({ over: true });
   }

@@ -134,6 +134,25 @@ it('where one worker fails for a reason outside its episodes, the others come to
   expect(begun).not.toContain(named(3));
 });
 
+it('where two workers fail so, the others are told once that no more will begin: told twice, they would leave one behind', async () => {
+  let told = 0;
+  let talks = 0;
+  const heard = Promise.withResolvers<void>();
+  const send: SendTalk = async (port) => {
+    if (++talks > 1) {
+      port.close();
+      await heard.promise;
+      throw new IsogymError('HOST_FAILED', 'No sandbox host can be started.');
+    }
+    port.on('message', (messages: ToWorker) => {
+      told += messages.filter((message) => 'over' in message).length;
+    });
+    return work(port, { context: (_, turn) => [turn], begins: () => heard.resolve() });
+  };
+  await expect(converse(send, 3)).rejects.toMatchObject({ code: 'HOST_FAILED' });
+  expect(told).toBe(1);
+});
+
 it('an episode that asks for something else when it is told again gets no answer to what it had asked: it has failed, alone', async () => {
   let talks = 0;
   const { stops, acting, conversation } = await converse((port) => {
