@@ -34,6 +34,7 @@ export class EagerSteps implements Steps {
     optimizer,
     maxNorm,
     epochs,
+    onPolicy = false,
   }: UpdateOptions): Promise<UpdateStatistics> {
     const batches = split(batch, microTokens);
     const reference = objective.kind === 'policy' ? this.#reference : undefined;
@@ -52,7 +53,7 @@ export class EagerSteps implements Steps {
         });
         state = after;
         if (before !== this.#state) disposeState(before);
-        steps.push(await readStatistics(packed, shared));
+        steps.push(await readStatistics(packed, { ...shared, onPolicy: onPolicy && epoch === 0 }));
       }
     } catch (error) {
       if (state !== this.#state) disposeState(state);

@@ -70,8 +70,11 @@ export class Learner {
     if (this.#config.algorithm.kl > 0) this.#steps.anchor();
   }
 
-  /** `algorithm.epochs` policy-gradient steps on one batch. */
-  reinforce(batch: Batch, learningRate: number): Promise<UpdateStatistics> {
+  /**
+   * `algorithm.epochs` policy-gradient steps on one batch.
+   * @param onPolicy whether all of it was sampled with the weights as they are. Default: not looked at.
+   */
+  reinforce(batch: Batch, learningRate: number, onPolicy = false): Promise<UpdateStatistics> {
     const { clipLow, clipHigh, entropy, kl, epochs } = this.#config.algorithm;
     const { temperature } = this.#config;
     const objective = {
@@ -82,12 +85,12 @@ export class Learner {
       entropyCoefficient: entropy,
       klCoefficient: kl,
     } as const;
-    return this.#update(batch, objective, learningRate, epochs);
+    return this.#update(batch, objective, learningRate, epochs, onPolicy);
   }
 
   /** One cross-entropy step. */
   supervise(batch: Batch, learningRate: number): Promise<UpdateStatistics> {
-    return this.#update(batch, { kind: 'supervised', temperature: this.#config.temperature }, learningRate, 1);
+    return this.#update(batch, { kind: 'supervised', temperature: this.#config.temperature }, learningRate, 1, false);
   }
 
   async snapshot(): Promise<LearnerSnapshot> {
@@ -111,7 +114,13 @@ export class Learner {
     return this.#config.replay === true ? new ReplayedSteps(this.#model, start) : new EagerSteps(this.#model, start);
   }
 
-  async #update(batch: Batch, objective: Objective, learningRate: number, epochs: number): Promise<UpdateStatistics> {
+  async #update(
+    batch: Batch,
+    objective: Objective,
+    learningRate: number,
+    epochs: number,
+    onPolicy: boolean,
+  ): Promise<UpdateStatistics> {
     const { optimizer, microTokens } = this.#config;
     const statistics = await this.#steps.update({
       batch,
@@ -120,6 +129,7 @@ export class Learner {
       optimizer: { ...optimizer, learningRate },
       maxNorm: optimizer.clipNorm,
       epochs,
+      onPolicy,
     });
     this.#version += epochs;
     return statistics;

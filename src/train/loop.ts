@@ -84,7 +84,7 @@ export async function reinforce({
       const advantages = groupAdvantages(trajectories, algorithm);
       const packed = packBatch({ trajectories, advantages: advantages.byEpisode, denominator, ...agent.packing });
       const rate = learningRate(iteration, schedule);
-      const update = await learner.reinforce(packed, rate);
+      const update = await learner.reinforce(packed, rate, kept === undefined);
       metrics = iterationMetrics({
         iteration,
         trajectories,

@@ -85,7 +85,7 @@ export class ReplayedSteps implements Steps {
   }
 
   async update(options: UpdateOptions): Promise<UpdateStatistics> {
-    const { batch, microTokens, objective, optimizer, maxNorm, epochs } = options;
+    const { batch, microTokens, objective, optimizer, maxNorm, epochs, onPolicy = false } = options;
     if (objective.kind === 'policy' && objective.klCoefficient !== 0 && !this.#hasReference) {
       throw inputError(
         'NO_REFERENCE',
@@ -97,7 +97,9 @@ export class ReplayedSteps implements Steps {
     const updates = this.#updates;
     if (epochs > 1) this.#keep();
     try {
-      for (let epoch = 0; epoch < epochs; epoch++) steps.push(this.#step(parts, objective, optimizer, maxNorm));
+      for (let epoch = 0; epoch < epochs; epoch++) {
+        steps.push(this.#step(parts, objective, optimizer, maxNorm, onPolicy && epoch === 0));
+      }
     } catch (error) {
       if (epochs > 1 && (this.#updates > updates || this.#broken)) this.#restore(updates);
       throw error;
@@ -160,6 +162,7 @@ export class ReplayedSteps implements Steps {
     objective: Objective,
     optimizer: AdamWOptions,
     maxNorm: number,
+    onPolicy: boolean,
   ): StepStatistics {
     if (this.#broken) throw broken();
     const reference = objective.kind === 'policy' && this.#hasReference;
@@ -180,6 +183,7 @@ export class ReplayedSteps implements Steps {
       batches: parts.map(({ real }) => real),
       objective,
       reference,
+      onPolicy,
     });
     const { gradientNorm } = statistics;
     this.#apply(

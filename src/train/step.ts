@@ -127,15 +127,21 @@ export interface Drift {
  *
  * @throws NONFINITE_LOGPROB naming episode and position of the first scored token whose logprob is NaN or infinite.
  * @throws NONFINITE_LOSS, NONFINITE_GRADIENT where all logprobs are finite and the loss, or the gradient, is not.
+ * @throws OFF_POLICY where `onPolicy` says that the batch was sampled with these very weights, and its recorded logprobs are of another policy.
  *   In each case the new state is worthless and the old one, still undisposed, reproduces it.
  */
 export async function readStatistics(
   packed: tf.Tensor1D,
-  { batches, objective, reference }: Pick<StepInput, 'batches' | 'objective' | 'reference'>,
+  {
+    batches,
+    objective,
+    reference,
+    onPolicy,
+  }: Pick<StepInput, 'batches' | 'objective' | 'reference'> & { readonly onPolicy?: boolean },
 ): Promise<StepStatistics> {
   const values = await packed.data<'float32'>();
   packed.dispose();
-  return stepStatistics(values, { batches, objective, reference: reference !== undefined });
+  return stepStatistics(values, { batches, objective, reference: reference !== undefined, onPolicy });
 }
 
 /** The same from what `packed` holds. @throws as `readStatistics` */
@@ -145,11 +151,18 @@ export function stepStatistics(
     batches,
     objective,
     reference,
-  }: { readonly batches: readonly Batch[]; readonly objective: Objective; readonly reference: boolean },
+    onPolicy = false,
+  }: {
+    readonly batches: readonly Batch[];
+    readonly objective: Objective;
+    readonly reference: boolean;
+    readonly onPolicy?: boolean | undefined;
+  },
 ): StepStatistics {
   const [loss = Number.NaN, entropy = Number.NaN, divergence = Number.NaN, gradientNorm = Number.NaN] = values;
   const logprobs = values.subarray(HEAD);
   const { drift, farthest } = driftOf(logprobs, batches, objective);
+  if (onPolicy) requireOnPolicy(drift, farthest);
   requireFinite('NONFINITE_LOSS', 'the loss', loss, farthest);
   requireFinite('NONFINITE_GRADIENT', 'the norm of the gradient', gradientNorm, farthest);
   const tokens = logprobs.length;
@@ -161,6 +174,18 @@ export function stepStatistics(
     drift: objective.kind === 'policy' ? drift : null,
     referenceKl: reference ? divergence / tokens : null,
   };
+}
+
+/** KL(behaviour ‖ current) that rounding never comes to [nats a token]: it is the mean of about half the square of a logprob's error, and TF32 errs by hundredths. */
+const NO_ROUNDING = 0.01;
+
+function requireOnPolicy({ kl }: Drift, farthest: () => string): void {
+  if (kl <= NO_ROUNDING) return;
+  throw new IsogymError(
+    'OFF_POLICY',
+    `expected the logprobs that were recorded in sampling, found others from the same weights: they diverge by ${kl} nats a token, farthest is ${farthest()}`,
+    { hint: 'The backend samples otherwise than it trains. Use another one (isogym doctor), or replay: false.' },
+  );
 }
 
 function requireFinite(code: string, what: string, value: number, farthest: () => string): void {

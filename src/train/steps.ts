@@ -25,6 +25,8 @@ export interface UpdateOptions {
   readonly maxNorm: number;
   /** Steps on the same batch. */
   readonly epochs: number;
+  /** Whether the batch was sampled with the weights as they are: the first epoch's ratios have to be 1. Default: not looked at. */
+  readonly onPolicy?: boolean;
 }
 
 /** What one batch did to the weights. */

@@ -22,8 +22,9 @@ function loop(given: {
   algorithm?: object;
   optimizer?: object;
   iterations?: number;
+  rollouts?: object;
 }) {
-  const config = configSchema.parse({
+  const parsed = configSchema.parse({
     iterations: given.iterations ?? 1,
     environment: { module: 'toy-lookup' },
     verifier: { module: 'exact-answer' },
@@ -33,6 +34,7 @@ function loop(given: {
     group: { size: 2 },
     optimizer: { learningRate: 1, ...given.optimizer },
   });
+  const config = { ...parsed, rollouts: { ...parsed.rollouts, ...given.rollouts } };
   const made = (id: string, group: string) => episode({ id, group, segments: [segment('0110010')] });
   const judged: (readonly VerifierInput[])[] = [];
   const rig: Rig = {
@@ -90,6 +92,17 @@ describe('what reaches the learner', () => {
     const expected = [0.8, 0.8, 0.9, -0.2, -0.2, -0.1];
     expect([...batch.advantages]).toEqual(expected.map((value) => expect.closeTo(value, 6)));
     expect(batch.denominator).toBe(2);
+  });
+
+  it('is on-policy, and so held against the recorded logprobs, unless rollouts are carried over', async () => {
+    for (const [rollouts, onPolicy] of [
+      [{}, true],
+      [{ budget: 9 }, false],
+    ] as const) {
+      const { done, update } = loop({ judge: firstRight, rollouts });
+      await done;
+      expect(update.mock.calls[0]?.[2]).toBe(onPolicy);
+    }
   });
 
   it('is the scheduled learning rate', async () => {

@@ -27,6 +27,12 @@ describe('a run with a warm start', () => {
     }
   });
 
+  it('case 23: draws on from iteration to iteration: no task comes again before all have come', () => {
+    const drawn = new Map(linesOf<Trajectory>(path, 'trajectories.jsonl').map(({ group, taskId }) => [group, taskId]));
+    expect(drawn.size).toBe(3 * 3);
+    expect(new Set(drawn.values()).size).toBe(drawn.size);
+  });
+
   it('states the gain as trained less warm-started', () => {
     const row = (name: string) => summary.policies.find((policy) => policy.name === name)!;
     for (const mode of ['success', 'sampledSuccess'] as const) {

@@ -161,6 +161,30 @@ describe('trainStep', () => {
     expect(unmasked.statistics.drift!.maxRatioDeviation).toBeGreaterThan(0.1);
   });
 
+  it('case 13: a batch that these very weights are said to have sampled, and did not, is an error', async () => {
+    const state = initialState(fresh());
+    const read = async (batch: Batch, onPolicy: boolean) => {
+      const input = {
+        ...{ model: bigram, state, batches: [batch], optimizer: OPTIMIZER, maxNorm: 1 },
+        objective: { ...POLICY, klCoefficient: 0 },
+      };
+      const { state: next, packed } = trainStep(input);
+      disposeState(next);
+      return readStatistics(packed, { ...input, onPolicy });
+    };
+    const right = pack(rollOut(state.weights, 40, true), true);
+    expect((await read(right, true)).drift!.kl).toBeCloseTo(0, 9);
+    // As from a decoder whose logits were all alike.
+    const level = { ...right, behaviour: right.behaviour.map(() => -Math.log(VOCABULARY)) };
+    await expect(read(level, true)).rejects.toMatchObject({
+      code: 'OFF_POLICY',
+      message: expect.stringMatching(
+        /diverge by \d+\.\d+ nats a token, farthest is episode \S+, segment 0, position \d+/,
+      ),
+    });
+    expect((await read(level, false)).drift!.kl).toBeGreaterThan(0.01);
+  });
+
   it('case 14: 100 tokens at loss 2.0 and 900 at 0.5 give 0.65, in one batch or two', async () => {
     // After token 1 comes 1 with e^−2, after token 2 comes 2 with e^−0.5.
     const table = new Float32Array(VOCABULARY ** 2);
