@@ -17,7 +17,7 @@ const asked = Array.from({ length: 24 }, (_, e) => ({
 const backends: readonly BackendName[] = NATIVE ? ['cpu', 'wasm', NATIVE_BACKEND] : ['cpu', 'wasm'];
 
 describe.each(backends)('on %s what a row gets', (backend) => {
-  it('is, alone, in a full batch and in one that it joins late, the same tokens, and the same logprobs to rounding', async () => {
+  it('case 24: is, alone, in a full batch and in one that it joins late, the same tokens, and the same logprobs to rounding', async () => {
     await selectBackend(backend);
     const weights = tensors(wildWeights(SMALL, 'alone', 0.35));
     const policy = () =>
