@@ -86,11 +86,13 @@ async function select(wanted: 'auto' | BackendName): Promise<Backend> {
 }
 
 function unavailable(wanted: 'auto' | BackendName, passedOver: readonly PassedOver[], cause: unknown): IsogymError {
-  const reasons = passedOver.map(({ backend, reason }) => `${backend}: ${reason}`).join('; ');
-  const message =
-    wanted === 'auto' ? `no backend works here: ${reasons}` : `expected backend ${wanted} to work, found ${reasons}`;
-  return new IsogymError('BACKEND_UNAVAILABLE', message, {
-    hint: 'backend: auto takes the best that works here',
+  if (wanted === 'auto') {
+    const reasons = passedOver.map(({ backend, reason }) => `${backend}: ${reason}`).join('; ');
+    return new IsogymError('BACKEND_UNAVAILABLE', `no backend works here: ${reasons}`, { cause });
+  }
+  const remedy = cause instanceof Unavailable && cause.hint !== undefined ? [cause.hint] : [];
+  return new IsogymError('BACKEND_UNAVAILABLE', `expected backend ${wanted} to work, found: ${firstLine(cause)}`, {
+    hint: [...remedy, 'backend=auto takes the best that works here'].join('\n      '),
     cause,
   });
 }
@@ -123,8 +125,12 @@ export function probeBackends(): Promise<readonly ProbedBackend[]> {
 
 /** The reason and what to do, in one line. */
 function reasonOf(error: unknown): string {
-  const reason = messageOf(error).split('\n')[0] ?? '';
+  const reason = firstLine(error);
   return error instanceof Unavailable && error.hint !== undefined ? `${reason} (${error.hint})` : reason;
+}
+
+function firstLine(error: unknown): string {
+  return messageOf(error).split('\n')[0] ?? '';
 }
 
 function driverHint(): string {
