@@ -4,7 +4,7 @@ import { Command } from 'commander';
 import { inputError } from '../records/errors.ts';
 import type { Source } from '../setup/install.ts';
 import type { SetupKind } from '../setup/wheels.ts';
-import { JSON_OPTION, type LongCommand, type Outcome, runLong } from './session.ts';
+import { commandLine, JSON_OPTION, type LongCommand, type Outcome, runLong } from './session.ts';
 
 interface Flags {
   readonly yes?: boolean;
@@ -81,7 +81,11 @@ function sourceOf({ wheels, tensorflow }: Flags): Source {
 /** @throws SETUP_UNASKED where nobody can be asked */
 async function ask(signal: AbortSignal): Promise<boolean> {
   if (process.stdin.isTTY !== true) {
-    throw inputError('SETUP_UNASKED', 'expected somebody to ask, found no terminal', 'Add --yes.');
+    throw inputError(
+      'SETUP_UNASKED',
+      'expected somebody to ask, found no terminal',
+      `${commandLine(process.argv.slice(2))} --yes`,
+    );
   }
   const lines = createInterface({ input: process.stdin, output: process.stderr });
   try {

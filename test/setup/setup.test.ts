@@ -29,7 +29,7 @@ test('says what it would fetch, how large it is and where it goes, and fetches n
   expect(ran.stdout).toBe(
     `TensorFlow 2.21.0: fetches 0.3 GB through pip, keeps 0.9 GB into ${folder}/tensorflow/native, and nowhere else\n`,
   );
-  expect(ran.stderr).toBe('error: expected somebody to ask, found no terminal\nhint: Add --yes.\n');
+  expect(ran.stderr).toBe('error: expected somebody to ask, found no terminal\nhint: npx isogym setup native --yes\n');
   expect(ran.code).toBe(2);
   expect(readdirSync(folder)).toEqual([]);
 });
