@@ -19,7 +19,7 @@ function setup(args: readonly string[], env: Readonly<Record<string, string>> = 
   const { status, stdout, stderr } = spawnSync(process.execPath, [BIN, 'setup', ...args], {
     encoding: 'utf8',
     input: '',
-    env: { ...process.env, ISOGYM_HOME: folder, ...env },
+    env: { ...process.env, npm_command: 'exec', ISOGYM_HOME: folder, ...env },
   });
   return { code: status, stdout, stderr };
 }
