@@ -2,6 +2,8 @@
 import type { Environment } from '../env/environment.ts';
 import type { PolicySpec } from '../env/rollouts/rollouts.ts';
 import { type Backend, describeBackend, selectBackend } from '../policy/backends/select.ts';
+import { inputError } from '../records/errors.ts';
+import { nearest } from '../records/nearest.ts';
 import { generator } from '../records/random.ts';
 import { agentOf } from '../train/agent.ts';
 import { onDevice } from '../train/eager-steps.ts';
@@ -25,17 +27,30 @@ export interface BenchPolicies {
   readonly backend: Backend | undefined;
 }
 
-/** @param note told which backend was taken. @throws POLICY_UNFIT, UNKNOWN_SCRIPT when they are run */
+/** @param note told which backend was taken. @throws UNKNOWN_SCRIPT; POLICY_UNFIT when they are run */
 export async function benchPolicies(
   names: readonly string[],
   environment: Environment,
   note: (text: string) => void,
 ): Promise<BenchPolicies> {
+  for (const name of names) checkName(name, environment);
   const backend = names.some(isLearner) ? await selectBackend('auto') : undefined;
   if (backend !== undefined) note(describeBackend(backend));
   const policies: BenchPolicies['policies'][number][] = [];
   for (const name of names) policies.push({ name, spec: await specOf(name, environment) });
   return { policies, backend };
+}
+
+/** Before a backend is brought up for the others. */
+function checkName(name: string, { name: environment, scripts }: Environment): void {
+  const known = [...Object.keys(scripts), 'uniform', 'tabular', 'transformer'];
+  if (known.includes(name)) return;
+  const close = nearest(name, known);
+  throw inputError(
+    'UNKNOWN_SCRIPT',
+    `expected a script of ${environment} or another policy (${known.join(', ')}), found ${JSON.stringify(name)}`,
+    close === undefined ? undefined : `did you mean ${close}?`,
+  );
 }
 
 function isLearner(name: string): name is 'tabular' | 'transformer' {

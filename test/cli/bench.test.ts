@@ -118,8 +118,13 @@ test('bench sandbox: resets, calls, code and recovery', () => {
   expect(recovery?.map(({ attack }) => attack)).toEqual(['native loop', 'heap in one stroke']);
 }, 60_000);
 
-test('a policy that the environment has not is refused', () => {
-  const { code, stdout } = isogym(tmpdir(), 'bench', 'rollouts', '--policies', 'orcale', '--episodes', '1', '--json');
+test('a policy that the environment has not is refused, and those that there are are named', () => {
+  const { code, stdout } = isogym(tmpdir(), 'bench', 'rollouts', '--policies', 'tabula', '--episodes', '1', '--json');
   expect(code).toBe(2);
-  expect(JSON.parse(stdout).error).toMatchObject({ code: 'UNKNOWN_SCRIPT', hint: 'did you mean oracle?' });
+  expect(JSON.parse(stdout).error).toEqual({
+    code: 'UNKNOWN_SCRIPT',
+    message:
+      'expected a script of toy-lookup or another policy (oracle, skip, immediate, survey, uniform, tabular, transformer), found "tabula"',
+    hint: 'did you mean tabular?',
+  });
 }, 30_000);
