@@ -30,8 +30,10 @@ interface Asked {
 interface Lane {
   /** Begun here and not ended. */
   readonly live: Map<string, RolloutRequest>;
-  /** Posts to its worker, once that hears; absent where it does not, or no more. */
-  post: ((message: ToWorker[number]) => void) | undefined;
+  /** Tells its worker, once that hears; absent where it does not, or no more. */
+  tell: { readonly begin: (request: RolloutRequest) => void; readonly over: () => void } | undefined;
+  /** Whether its worker has heard. One that has not began nobody. */
+  heard: boolean;
   /** Takes no more: its worker ended, and who did it is looked for; or too often, for no reason that is known. */
   state: 'open' | 'mending' | 'closed';
 }
@@ -100,33 +102,33 @@ export class Conversation {
       one.live.size < least.live.size ? one : least,
     );
     lane.live.set(request.id, request);
-    lane.post?.({ begin: request });
+    lane.tell?.begin(request);
   }
 
   #finish(): void {
     // Told twice, a worker would leave one of its episodes behind.
     if (this.#over) return;
     this.#over = true;
-    for (const { post } of this.#lanes) post?.({ over: true });
+    for (const { tell } of this.#lanes) tell?.over();
   }
 
   /**
    * One worker's lane. Where the worker dies, one of the episodes that live in it did it: each is told again, alone, what it
    * was told, up to where it waits for more. The one that takes its worker down is a failure of its own; the others go on,
    * together, from where they were. Where none does, nothing is known of who did it, and all of them have failed. A worker that
-   * ends while nobody lives in it is replaced once.
+   * ends while nobody lives in it, or before it has heard of anybody, is replaced once.
    */
   async #lane(lane: Lane): Promise<void> {
     let replaced = false;
     while (!this.#over || lane.live.size > 0) {
       lane.state = 'open';
       const death = await this.#talk('live', lane);
-      const suspects = [...lane.live.values()];
+      const suspects = lane.heard ? [...lane.live.values()] : [];
       if (suspects.length > 0) {
         lane.state = 'mending';
         if (death === undefined) this.#fail(suspects, NO_DEATH);
         else await this.#findOffenders(suspects, death);
-      } else if (!this.#over) {
+      } else if (!this.#over || lane.live.size > 0) {
         if (replaced) return this.#close(lane, death ?? NO_DEATH);
         const { message } = death ?? NO_DEATH;
         this.#notice(`A worker ended while no episode lived in it (${message}): it is replaced, once.`);
@@ -135,10 +137,15 @@ export class Conversation {
     }
   }
 
-  /** The others take its part. Where it was the last, what is left has failed. */
+  /** The others take its part, with those that never began in it. Where it was the last, what is left has failed. */
   #close(lane: Lane, death: Death): void {
     lane.state = 'closed';
-    if (this.#lanes.some(({ state }) => state !== 'closed')) return;
+    if (this.#lanes.some(({ state }) => state !== 'closed')) {
+      const left = [...lane.live.values()];
+      lane.live.clear();
+      for (const request of left) this.#begin(request);
+      return;
+    }
     this.#fail(
       [...this.#requests.values()].filter(({ id }) => !this.#episodes.has(id)),
       death,
@@ -166,6 +173,7 @@ export class Conversation {
 
   async #talk(mode: 'live' | 'replay', lane: Lane): Promise<Death | undefined> {
     const { port1: ours, port2: theirs } = new MessageChannel();
+    lane.heard = false;
     const serve = this.#server(ours, mode, lane);
     try {
       const death = await this.#send(theirs).catch((error: unknown): Death => {
@@ -179,7 +187,7 @@ export class Conversation {
       }
       return death;
     } finally {
-      lane.post = undefined;
+      lane.tell = undefined;
       ours.close();
     }
   }
@@ -194,16 +202,26 @@ export class Conversation {
     const post = (message: ToWorker[number]) => {
       if (outbox.push(message) === 1) queueMicrotask(flush);
     };
-    const begin = () => {
-      lane.post = post;
-      for (const request of lane.live.values()) post({ begin: request });
-      if (mode === 'replay' || this.#over) post({ over: true });
+    /** In a message of its own: it may come with a long past, and with what cannot be copied to a thread, which is its own failure. */
+    const begin = (request: RolloutRequest) => {
+      try {
+        ours.postMessage([{ begin: request }] satisfies ToWorker);
+      } catch (error) {
+        this.#fail([request], { kind: 'died', message: messageOf(error) });
+      }
+    };
+    const over = () => post({ over: true });
+    const tell = () => {
+      lane.heard = true;
+      lane.tell = { begin, over };
+      for (const request of lane.live.values()) begin(request);
+      if (mode === 'replay' || this.#over) over();
     };
     const told = new Map<string, number>();
     const serve = (messages: FromWorker) => {
       for (const message of messages) {
         if ('hears' in message) {
-          begin();
+          tell();
           continue;
         }
         if ('ended' in message) {
@@ -275,5 +293,5 @@ export class Conversation {
 }
 
 function laneOf(live: Iterable<[string, RolloutRequest]>): Lane {
-  return { live: new Map(live), post: undefined, state: 'open' };
+  return { live: new Map(live), tell: undefined, heard: false, state: 'open' };
 }

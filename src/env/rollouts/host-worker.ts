@@ -78,12 +78,7 @@ async function converse(task: Extract<WorkerTask, { kind: 'converse' }>): Promis
   const talk = new HostTalk(name, bounds);
   port.on('message', (messages: ToWorker) => {
     talk.told(messages);
-    // Each that begins in a frame of its own, since it may come with a long past.
-    for (const message of messages) if ('begin' in message) supervisor.say([message], { weight: 1 });
-    supervisor.say(
-      messages.filter((message) => !('begin' in message)),
-      { weight: 0 },
-    );
+    supervisor.say(messages, { weight: messages.filter((message) => 'begin' in message).length });
   });
   const body: RolloutTask = { kind: 'converse', name, version, cancelled: isSet(stop) };
   const heard = (said: unknown) => port.postMessage(talk.heard(said) satisfies FromWorker);

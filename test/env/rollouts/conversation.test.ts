@@ -89,10 +89,10 @@ function work(port: MessagePort, o: Worker = {}): Promise<Death | undefined> {
   return promise.finally(() => port.close());
 }
 
-async function converse(send: SendTalk, workers = 1, schedule: Schedule = { live: 9 }) {
+async function converse(send: SendTalk, workers = 1, schedule: Schedule = { live: 9 }, given = requests) {
   const acting = policy();
   const notes: string[] = [];
-  const conversation = new Conversation({ kind: 'tokens', policy: acting, schedule }, requests, send, {
+  const conversation = new Conversation({ kind: 'tokens', policy: acting, schedule }, given, send, {
     cancelled: () => false,
     read: () => ACTION,
     notice: (note) => notes.push(note),
@@ -189,14 +189,17 @@ describe('a worker that ends while no episode lives in it', () => {
   const queued: Schedule = { live: 1 };
   const note = 'A worker ended while no episode lived in it (its heap was full): it is replaced, once.';
 
-  it('is replaced, which is said', async () => {
-    const { stops, notes } = await converse(dying(1), 2, queued);
+  // Also where some were to begin in it.
+  const schedules = [queued, { live: 9 }];
+
+  it.each(schedules)('is replaced, which is said: %o', async (schedule) => {
+    const { stops, notes } = await converse(dying(1), 2, schedule);
     expect(stops).toEqual(['final', 'final', 'final', 'final']);
     expect(notes).toEqual([note]);
   });
 
-  it('twice leaves its part to the others', async () => {
-    const { stops, notes } = await converse(dying(2), 2, queued);
+  it.each(schedules)('twice leaves its part to the others: %o', async (schedule) => {
+    const { stops, notes } = await converse(dying(2), 2, schedule);
     expect(stops).toEqual(['final', 'final', 'final', 'final']);
     expect(notes).toEqual([note]);
   });
@@ -216,6 +219,16 @@ describe('a worker that ends while no episode lives in it', () => {
     expect(stops).toEqual(['sandbox-failure', 'sandbox-failure', 'sandbox-failure', 'sandbox-failure']);
     expect(conversation.episode(named(0)).stopDetail).toBe('its heap was full');
     expect(conversation.episode(named(3)).stopDetail).toBe('nothing comes up');
+  });
+});
+
+it('a request that cannot be copied to a worker is a failure of its own', async () => {
+  const task = { id: 't', prompt: 'Try.', public: { run: () => {} } as never };
+  const { stops, conversation } = await converse(work, 1, { live: 9 }, [requestOf(task, 4), ...requests]);
+  expect(stops).toEqual(['final', 'final', 'final', 'final']);
+  expect(conversation.episode(requestOf(task, 4).id)).toMatchObject({
+    stop: 'sandbox-failure',
+    stopDetail: expect.stringContaining('could not be cloned'),
   });
 });
 
