@@ -41,10 +41,13 @@ export async function bundle(module: URL): Promise<string> {
   } catch (error) {
     const errors = (error as Partial<BuildFailure>).errors;
     if (errors === undefined) throw error;
+    const imports = errors.some(({ text }) => text.startsWith('Could not resolve'));
     throw new IsogymError('BUNDLE_FAILED', `${file} cannot be bundled:\n${errors.map(describe).join('\n')}`, {
       cause: error,
       exitCode: 2,
-      hint: 'Code inside an isolate may import only modules that need nothing of Node: no node:fs, no native addons.',
+      hint: imports
+        ? 'Code inside an isolate may import only modules that need nothing of Node: no node:fs, no native addons.'
+        : 'Mend it there; nothing of it has run.',
     });
   }
 }

@@ -64,4 +64,15 @@ it('a module that is not there, and one that needs Node, are errors that say whe
   const needsNode: IsogymError = await bundle(fixture('needs-node.ts')).catch((error) => error);
   expect(needsNode.code).toBe('BUNDLE_FAILED');
   expect(needsNode.message).toMatch(/needs-node\.ts:2:30: Could not resolve "node:fs"/);
+  expect(needsNode.hint).toContain('import only modules');
+});
+
+it('a module that is no TypeScript is told at its line, and not as an import', async () => {
+  await inCopy(async (folder) => {
+    await writeFile(join(folder, 'typo.ts'), 'export default () => {\n  retrun 1;\n};\n');
+    const typo: IsogymError = await bundle(pathToFileURL(join(folder, 'typo.ts'))).catch((error) => error);
+    expect(typo.code).toBe('BUNDLE_FAILED');
+    expect(typo.message).toMatch(/typo\.ts:2:10: Expected ";" but found "1"/);
+    expect(typo.hint).toBe('Mend it there; nothing of it has run.');
+  });
 });
