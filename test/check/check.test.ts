@@ -37,6 +37,11 @@ describe('what is sound passes', () => {
     expect(failures(await checkEnvironment({ environment, verifier: judge }))).toEqual([]);
   });
 
+  test('a reset between no calls at all is not one that was seen to hold', async () => {
+    const { checks } = await checkEnvironment({ environment: broken('tools: [], scripts: {}') });
+    expect(checks.find(({ name }) => name === 'reset')).toMatchObject({ status: 'skipped' });
+  });
+
   test('the small one, every check of it, and the same report again', async () => {
     const report = await checkEnvironment({ environment: SMALL, verifier: 'exact-answer' });
     expect(report.checks.map(({ name, status }) => `${status} ${name}`)).toEqual([
