@@ -102,9 +102,9 @@ function update(
   return [tf.sub(decayed, tf.mul(rate.stepSize, tf.div(m1, denominator))), m1, v1];
 }
 
-/** One after the other: a GPU's kernel takes fewer inputs at once than there are weights. */
-export function added<T extends tf.Tensor>([first, ...others]: readonly [T, ...T[]] | readonly T[]): T {
-  return others.reduce((sum, one): T => tf.add(sum, one), first as T);
+/** The sum of one or more, one after the other: a GPU's kernel takes fewer inputs at once than there are weights. */
+export function added<T extends tf.Tensor>(tensors: readonly T[]): T {
+  return tensors.reduce((sum, one): T => tf.add(sum, one));
 }
 
 /**

@@ -162,8 +162,10 @@ function checkLength(length: number, most: number): void {
   if (length <= most) return;
   throw new IsogymError(
     'FRAME_TOO_LONG',
-    `expected at most ${most} bytes for a sandbox host at once, found ${length}: the episodes of one worker with all that they go on from`,
-    { hint: 'Lower batch.groups, group.size or the limits of the environment, or raise workers.' },
+    `expected at most ${most} bytes for a sandbox host at once, found ${length}: what is begun together, with all that it goes on from`,
+    {
+      hint: 'Lower the limits of the environment, so that an episode is shorter; where many are begun together, batch.groups or group.size, or raise workers.',
+    },
   );
 }
 
