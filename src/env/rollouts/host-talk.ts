@@ -13,8 +13,8 @@ export class HostTalk {
   readonly #bounds: KnownBounds;
   /** Told to begin, and not ended. */
   readonly #open = new Map<string, RolloutRequest>();
-  /** Have asked at all. */
-  readonly #known = new Set<string>();
+  /** How often each has asked. */
+  readonly #asked = new Map<string, number>();
   /** Wait for an answer: the batch waits for whoever does not, so a second question would have it wait for ever. */
   readonly #waiting = new Set<string>();
   #hears = false;
@@ -50,8 +50,11 @@ export class HostTalk {
     const request = readTokenRequest(ask, this.#open, this.#bounds);
     const { episodeId, newIds } = request;
     if (this.#waiting.has(episodeId)) throw untrusted('one question at a time');
-    if (newIds.length === 0 && !this.#known.has(episodeId)) throw untrusted('a context to begin with');
-    this.#known.add(episodeId);
+    const asked = this.#asked.get(episodeId) ?? 0;
+    if (newIds.length === 0 && asked === 0) throw untrusted('a context to begin with');
+    // Each has a step come of it, or the end: one that asks for ever would be answered for ever.
+    if (asked === this.#bounds.maxSteps) throw untrusted(`at most ${asked} questions of an episode`);
+    this.#asked.set(episodeId, asked + 1);
     this.#waiting.add(episodeId);
     return request;
   }

@@ -25,6 +25,16 @@ it('a host says that it hears, asks one question at a time, and ends each episod
   expect(host.heard([ended])).toEqual([ended]);
 });
 
+it('a question more than an episode may have steps is refused', () => {
+  const host = talk();
+  host.told([{ begin: request }]);
+  for (let step = 0; step < 3; step++) {
+    host.heard([ask]);
+    host.told([reply]);
+  }
+  expect(() => host.heard([ask])).toThrow('at most 3 questions of an episode');
+});
+
 it.each([
   ['no list of messages', { hears: true }],
   ['that it hears, twice', [{ hears: true }, { hears: true }]],
