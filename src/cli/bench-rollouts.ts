@@ -37,7 +37,7 @@ export function benchRolloutsCommand(): Command {
       'process',
     ])
     .option('--workers <counts>', 'by comma; 1 and the number of cores unless told', listOf(whole))
-    .option('--episodes <n>', 'of one measurement', whole, 8000)
+    .option('--episodes <n>', 'of one measurement', whole, 20_000)
     .option('--rounds <n>', 'measurements, of which the median stands', whole, 5)
     .option(...JSON_OPTION)
     .action((flags: Flags) => runLong(flags.json === true, (run) => benchRollouts(flags, run)));
