@@ -63,8 +63,11 @@ export class Session {
       this.#graph.add(`get/${name}`, 'ReadVariableOp', [`handle/${name}`], { dtype: attribute.type(FLOAT) });
       const placeholder = { dtype: attribute.type(FLOAT), shape };
       this.#graph.add(`new/${name}`, 'Placeholder', [], placeholder);
+      // A copy: what is fed may lie in the memory of a typed array, which a variable would let go of in a thread of TensorFlow's, and
+      // Node must hear of that in its own.
+      this.#graph.add(`own/${name}`, 'DeepCopy', [`new/${name}`], { T: attribute.type(FLOAT) });
       const assigned = { dtype: attribute.type(FLOAT) };
-      this.#graph.add(`set/${name}`, 'AssignVariableOp', [`handle/${name}`, `new/${name}`], assigned);
+      this.#graph.add(`set/${name}`, 'AssignVariableOp', [`handle/${name}`, `own/${name}`], assigned);
       const done = { dtype: attribute.type(FLOAT), value: attribute.tensor(FLOAT, [], Buffer.alloc(4)) };
       this.#graph.add(`did/${name}`, 'Const', [`^set/${name}`], done);
     }

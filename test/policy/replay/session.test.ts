@@ -57,6 +57,22 @@ describe.skipIf(!NATIVE)('a session', () => {
     s.dispose();
   });
 
+  test('what a variable is given is its own: it holds on to the memory of no typed array', () => {
+    // TensorFlow takes over the memory itself where it is aligned, which is chance.
+    const arrays = Array.from({ length: 64 }, (_, i) => new Float32Array(16 + i).fill(1));
+    const s = new Session();
+    const values = Object.fromEntries(arrays.map((array, i) => [`v${i}`, tf.tensor1d(array)]));
+    s.declare(values);
+    const read = () => tf.tidy(() => Object.values(s.read(Object.keys(values))).map((value) => value.dataSync()[0]));
+    // Loaded with these values; what is written from then on goes in at once.
+    expect(read()).toEqual(arrays.map(() => 1));
+    s.write(values);
+    for (const array of arrays) array.fill(2);
+    expect(read()).toEqual(arrays.map(() => 1));
+    tf.dispose(values);
+    s.dispose();
+  });
+
   test('a new function and a new variable leave the others as they are', () => {
     const s = session();
     run(s, [1, 0], 'set');
