@@ -55,4 +55,10 @@ learns() {
     ' "$out/toy-lookup.json"
 }
 step 'toy-lookup reaches 0.95' learns
+# Two processes on one GPU: neither takes all of its memory.
+beside() {
+  timeout "$(within 90)" npx --no-install isogym train --config toy-lookup.yaml --json backend="$BACKEND" "runs.dir=$scratch/runs" \
+    rollouts.staleness=1 iterations=10 warmStart.steps=50 evaluation.tasks=100 >"$out/staleness.json"
+}
+step 'rollouts beside a learner in a process of its own' beside
 finish

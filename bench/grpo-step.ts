@@ -17,6 +17,7 @@ import { packBatch } from '../src/train/batch.ts';
 import { Learner } from '../src/train/learner.ts';
 import { iterationMetrics } from '../src/train/metrics.ts';
 import { judge } from '../src/train/returns.ts';
+import { stepsOf } from '../src/train/steps-of.ts';
 
 const { values } = parseArgs({
   options: {
@@ -56,8 +57,8 @@ const optimizer = {
 };
 const microTokens = GROUPS * GROUP_SIZE * (PROMPT + NEW);
 const learner = new Learner(
-  model,
-  { algorithm: ALGORITHM, optimizer, temperature: 1, microTokens, replay: !values.eager },
+  (start) => stepsOf(model, !values.eager, start),
+  { algorithm: ALGORITHM, optimizer, temperature: 1, microTokens },
   { weights: model.init(generator('grpo-step')) },
 );
 const replay = values.eager ? undefined : new ReplayedDecoder({ config, grammar: null, temperature: 1 });
@@ -134,6 +135,7 @@ for (let step = 0; step < Number(values.steps); step++) {
   iterationMetrics({
     batch: null,
     iteration: step,
+    version: step,
     trajectories,
     advantages: advantages.statistics,
     update,

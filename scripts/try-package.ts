@@ -109,6 +109,9 @@ try {
   check('the transformer config trains from the package', () =>
     trained('toy-lookup.yaml', 'warmStart.steps=2', 'warmStart.episodes=4', 'warmStart.demonstrations=8'),
   );
+  check('and with its learner in a process of its own', () =>
+    trained('toy-lookup.yaml', 'rollouts.staleness=1', 'warmStart.steps=2', 'warmStart.demonstrations=8'),
+  );
   check('isogym init env writes an environment', () => failure(run('npx', 'isogym', 'init', 'env', 'mine')));
   check('that passes isogym check', () =>
     failure(run('npx', 'isogym', 'check', 'mine/environment.ts', '--verifier', 'mine/verifier.ts')),

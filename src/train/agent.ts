@@ -4,15 +4,14 @@ import type { PolicySpec } from '../env/rollouts/rollouts.ts';
 import { TransformerPolicy } from '../policy/generate.ts';
 import { actionGrammar } from '../policy/grammar/index.ts';
 import type { Model, NamedTensors, Weights } from '../policy/model.ts';
+import { type ModelSpec, modelOf } from '../policy/models.ts';
 import { canReplay } from '../policy/replay/session.ts';
-import { tabularModel } from '../policy/tabular-model.ts';
 import { Tokenizer } from '../policy/tokenizer.ts';
 import {
   fromHuggingFaceWeights,
   toHuggingFaceConfig,
   toHuggingFaceWeights,
 } from '../policy/transformer/hugging-face.ts';
-import { transformer } from '../policy/transformer/model.ts';
 import { ReplayedDecoder } from '../policy/transformer/replayed-decoder.ts';
 import { parameterCount } from '../policy/transformer/weights.ts';
 import { inputError } from '../records/errors.ts';
@@ -22,6 +21,8 @@ import type { EvaluationMode } from './evaluate.ts';
 
 export interface Agent {
   readonly model: Model;
+  /** What `model` is made of. */
+  readonly spec: ModelSpec;
   /** What masks the logits in the loss, the same as in sampling; without a grammar every action is always allowed. */
   readonly packing: Pick<PackOptions, 'grammar'>;
   readonly temperature: number;
@@ -62,8 +63,10 @@ function tabularAgent(policy: Extract<Config['policy'], { kind: 'tabular' }>, en
     );
   }
   const { temperature } = policy;
+  const spec = { kind: 'tabular', states: view.states, actions: view.actions.length } as const;
   return {
-    model: tabularModel(view.states, view.actions.length),
+    model: modelOf(spec),
+    spec,
     packing: {},
     temperature,
     parameters: view.states * view.actions.length,
@@ -95,6 +98,7 @@ function transformerAgent(
   const grammar = actionGrammar(environment, tokenizer);
   const { kind: _, temperature, ...shape } = policy;
   const config = { ...shape, vocabulary: tokenizer.size, epsilon: 1e-5, tied: true };
+  const spec = { kind: 'transformer', config } as const;
   // One for all versions of the weights, so that nothing is recorded twice.
   const decoders: Partial<Record<EvaluationMode, ReplayedDecoder>> = {};
   const decoderFor = (mode: EvaluationMode): ReplayedDecoder => {
@@ -103,7 +107,8 @@ function transformerAgent(
   };
   const hub = toHuggingFaceConfig(config, { maxPositions: environment.limits.maxTokens, endToken: tokenizer.end });
   return {
-    model: transformer(config),
+    model: modelOf(spec),
+    spec,
     packing: { grammar: { grammar, vocabulary: tokenizer.size } },
     temperature,
     parameters: parameterCount(config),

@@ -24,6 +24,8 @@ const stateSchema = z.strictObject({
   step: z.int().min(0),
   version: z.int().min(0),
   updates: z.record(z.string(), z.int().min(0)),
+  /** Of `acting.safetensors`, where there is one. */
+  actingVersion: z.int().min(0).optional(),
   /** Reset level `state` had been lost by then: see `earned-reset.ts`. */
   resetLost: z.literal(true).optional(),
 });
@@ -39,12 +41,22 @@ const WEIGHTS = 'model.safetensors';
 const OPTIMIZER = 'optimizer.safetensors';
 const REFERENCE = 'reference.safetensors';
 const CARRIED = 'carried.json';
+const ACTING = 'acting.safetensors';
 const STATE = 'state.json';
 
 /** What the iterations before leave beside the weights. */
 export interface Left {
   readonly carried?: Carried | undefined;
+  /** Whose weights the next iteration rolls out with; absent where they are the learner's. */
+  readonly acting?: Acting | undefined;
   readonly resetLost: boolean;
+}
+
+/** Weights that act while others are learnt. */
+export interface Acting {
+  readonly weights: Weights;
+  /** Optimizer steps that they had behind them. */
+  readonly version: number;
 }
 
 export type Files = Readonly<Record<string, string | Uint8Array>>;
@@ -55,7 +67,7 @@ export function encodeCheckpoint(
   position: Position,
   config: string,
   files: WeightFiles,
-  { carried, resetLost }: Left,
+  { carried, acting, resetLost }: Left,
 ): Files {
   const state = {
     format: CHECKPOINT_FORMAT,
@@ -63,6 +75,7 @@ export function encodeCheckpoint(
     ...position,
     version: snapshot.version,
     updates: snapshot.updates,
+    ...(acting === undefined ? {} : { actingVersion: acting.version }),
     ...(resetLost ? { resetLost } : {}),
   };
   return {
@@ -70,6 +83,7 @@ export function encodeCheckpoint(
     [WEIGHTS]: writeSafetensors(files.outward(snapshot.weights), { format: 'pt' }),
     [OPTIMIZER]: writeSafetensors({ ...prefixed('m.', snapshot.m), ...prefixed('v.', snapshot.v) }),
     ...(snapshot.reference === null ? {} : { [REFERENCE]: writeSafetensors(files.outward(snapshot.reference)) }),
+    ...(acting === undefined ? {} : { [ACTING]: writeSafetensors(files.outward(acting.weights)) }),
     ...(carried === undefined ? {} : { [CARRIED]: `${JSON.stringify(carried)}\n` }),
     [STATE]: `${JSON.stringify(state, null, 2)}\n`,
   };
@@ -99,7 +113,8 @@ export function decodeCheckpoint(
     return content;
   };
   try {
-    const { phase, step, version, updates, resetLost = false, config: madeUnder } = readState(must(STATE).toString());
+    const { config: madeUnder, ...state } = readState(must(STATE).toString());
+    const { phase, step, version, updates, actingVersion, resetLost = false } = state;
     if (madeUnder !== config) {
       throw inputError(
         'CHECKPOINT_OTHER_CONFIG',
@@ -121,7 +136,12 @@ export function decodeCheckpoint(
     const diverged = divergence(snapshot);
     if (diverged !== null) throw new Error(`expected finite numbers, found ${diverged}`);
     const carried = read(CARRIED);
-    const left = carried === null ? {} : { carried: readCarried(carried) };
+    const left = {
+      ...(carried === null ? {} : { carried: readCarried(carried) }),
+      ...(actingVersion === undefined
+        ? {}
+        : { acting: { weights: files.inward(readSafetensors(must(ACTING)).tensors), version: actingVersion } }),
+    };
     return { snapshot, position: { phase, step }, resetLost, ...left };
   } catch (error) {
     if (error instanceof IsogymError && error.code === 'CHECKPOINT_OTHER_CONFIG') throw error;

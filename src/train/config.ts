@@ -86,6 +86,12 @@ const schedule = z
       .describe(
         'Rollouts of each task beyond `group.size`. Once `group.size` have ended the others are stopped: short episodes are then favoured, by how much is in the metrics.',
       ),
+    staleness: natural
+      .max(1)
+      .default(0)
+      .describe(
+        'Iterations that the weights of the rollouts are behind. 0: each iteration rolls out with what the one before has learnt. 1: the next rollouts run while the learner, in a process of its own, learns from the last ones; the ratio of GRPO makes up for it.',
+      ),
   })
   .check((payload) => {
     const { mode, deadlineSeconds } = payload.value;
@@ -183,12 +189,13 @@ export const configSchema = z
   .check((payload) => {
     const { algorithm: learning, batch, group, policy, rollouts: schedule } = payload.value;
     const { size } = group;
-    if (schedule.budget !== undefined && learning.estimator === 'reinforce') {
+    for (const key of (['budget', 'staleness'] as const).filter((key) => (schedule[key] ?? 0) > 0)) {
+      if (learning.estimator !== 'reinforce') continue;
       payload.issues.push({
         code: 'custom',
-        path: ['rollouts', 'budget'],
-        input: schedule.budget,
-        message: `expected it with estimator grpo alone (what was sampled under older weights needs its ratio), found ${schedule.budget}`,
+        path: ['rollouts', key],
+        input: schedule[key],
+        message: `expected it with estimator grpo alone (what was sampled under older weights needs its ratio), found ${schedule[key]}`,
       });
     }
     if (schedule.budget !== undefined && schedule.extra > 0) {

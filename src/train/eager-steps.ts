@@ -4,7 +4,7 @@ import type { HostTensor, Model, NamedTensors, Weights } from '../policy/model.t
 import { zeroMoments } from './adamw.ts';
 import { paddingShare, split } from './batch.ts';
 import { disposeState, initialState, readStatistics, type StepStatistics, type TrainState, trainStep } from './step.ts';
-import type { Steps, StepsSnapshot, UpdateOptions, UpdateStatistics } from './steps.ts';
+import type { Steps, StepsSnapshot, StepsStart, UpdateOptions, UpdateStatistics } from './steps.ts';
 
 export class EagerSteps implements Steps {
   readonly recordings = 0;
@@ -12,7 +12,7 @@ export class EagerSteps implements Steps {
   #state: TrainState;
   #reference: NamedTensors | undefined;
 
-  constructor(model: Model, start: { readonly weights: Weights } | StepsSnapshot) {
+  constructor(model: Model, start: StepsStart) {
     this.#model = model;
     const weights = onDevice(start.weights);
     if (!('m' in start)) {
@@ -64,13 +64,13 @@ export class EagerSteps implements Steps {
     return { microBatches: batches.length, paddingShare: paddingShare(batches), steps };
   }
 
-  forget(): void {
+  async forget(): Promise<void> {
     const { m, v } = this.#state.moments;
     this.#state = { weights: this.#state.weights, moments: zeroMoments(this.#state.weights) };
     tf.dispose([Object.values(m), Object.values(v)].flat());
   }
 
-  anchor(): void {
+  async anchor(): Promise<void> {
     if (this.#reference !== undefined) tf.dispose(Object.values(this.#reference));
     this.#reference = Object.fromEntries(Object.entries(this.weights).map(([name, w]) => [name, tf.clone(w)]));
   }

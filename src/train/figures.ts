@@ -9,6 +9,8 @@ import type { Interval } from './statistics.ts';
 export interface Timings extends Partial<BatchShares> {
   readonly rolloutSeconds: number;
   readonly updateSeconds: number;
+  /** Of the update, with the next rollouts beside it; only with `rollouts.staleness`. */
+  readonly overlapSeconds?: number;
   readonly rolloutsPerSecond: number;
   readonly sampledTokensPerSecond: number;
 }
@@ -25,11 +27,17 @@ export function timingsOf({ trajectories, batch, metrics, marks }: Iteration): T
   const rolloutSeconds = (marks.collected - marks.start) / 1000;
   return {
     rolloutSeconds,
-    updateSeconds: (marks.end - marks.collected) / 1000,
+    updateSeconds: (marks.end - marks.learning) / 1000,
+    ...(marks.next === undefined ? {} : { overlapSeconds: overlapMs(marks.end, marks.next) / 1000 }),
     rolloutsPerSecond: trajectories.length / rolloutSeconds,
     sampledTokensPerSecond: metrics.sampledTokens / rolloutSeconds,
     ...(batch === null ? {} : batchShares(batch)),
   };
+}
+
+/** Rollouts that began with the update: until the first of them ended. */
+function overlapMs(end: number, { start, collected }: { readonly start: number; readonly collected: number }): number {
+  return Math.max(0, Math.min(end, collected) - start);
 }
 
 function batchShares({ fill, ms, waitingMs, stragglingMs }: BatchFigures): BatchShares {

@@ -1,13 +1,13 @@
 /** @module The learner: what is learnt when, over the steps that hold the weights (`steps.ts`). All or nothing: a failed step leaves them as they were. */
-import type { Model, NamedTensors, Weights } from '../policy/model.ts';
-import { canReplay } from '../policy/replay/session.ts';
+import type { BackendName } from '../policy/backends/select.ts';
+import type { NamedTensors, Weights } from '../policy/model.ts';
 import type { Agent } from './agent.ts';
 import type { Batch } from './batch.ts';
 import type { Config } from './config.ts';
-import { EagerSteps } from './eager-steps.ts';
 import type { Objective } from './part.ts';
-import { ReplayedSteps } from './replayed-steps.ts';
-import type { Steps, StepsSnapshot, UpdateStatistics } from './steps.ts';
+import { RemoteSteps } from './remote-steps/remote-steps.ts';
+import type { Steps, StepsSnapshot, StepsStart, UpdateStatistics } from './steps.ts';
+import { stepsOf } from './steps-of.ts';
 
 export type { UpdateStatistics } from './steps.ts';
 
@@ -16,36 +16,42 @@ export interface LearnerSnapshot extends StepsSnapshot {
   readonly version: number;
 }
 
-/** The learner of a run: fresh weights, or a snapshot to go on from. It replays where the backend can and `replay` does not forbid it. */
+/**
+ * The learner of a run: fresh weights, or a snapshot to go on from. It replays where the backend can and `replay` does not forbid it.
+ * @param apart in a process of its own, on this backend. Default: in this one, on the backend that is set.
+ */
 export function learnerFor(
-  { model, temperature }: Pick<Agent, 'model' | 'temperature'>,
+  { model, spec, temperature }: Pick<Agent, 'model' | 'spec' | 'temperature'>,
   { algorithm, optimizer, batch, replay }: Pick<Config, 'algorithm' | 'optimizer' | 'batch' | 'replay'>,
-  start: { readonly weights: Weights } | LearnerSnapshot,
+  start: LearnerStart,
+  apart?: BackendName,
 ): Learner {
-  const config = { algorithm, optimizer, temperature, microTokens: batch.microTokens, replay: replay && canReplay() };
-  return new Learner(model, config, start);
+  const steps = (from: StepsStart) =>
+    apart === undefined ? stepsOf(model, replay, from) : new RemoteSteps({ spec, backend: apart, replay }, from);
+  return new Learner(steps, { algorithm, optimizer, temperature, microTokens: batch.microTokens }, start);
 }
+
+/** Fresh weights, or what `snapshot` gave. */
+export type LearnerStart = { readonly weights: Weights } | LearnerSnapshot;
 
 export type LearnerConfig = Pick<Config, 'algorithm' | 'optimizer'> & {
   readonly temperature: number;
   readonly microTokens: number;
-  /** Whether steps are recorded and replayed as graphs: only where the backend is `native` or `cuda`. */
-  readonly replay?: boolean;
 };
 
 export class Learner {
-  readonly #model: Model;
+  readonly #stepsFrom: (start: StepsStart) => Steps;
   readonly #config: LearnerConfig;
   #steps: Steps;
   #version: number;
   /** By steps that are gone. */
   #recorded = 0;
 
-  /** @param start fresh weights, or what `snapshot` gave. */
-  constructor(model: Model, config: LearnerConfig, start: { readonly weights: Weights } | LearnerSnapshot) {
-    this.#model = model;
+  /** @param stepsFrom what holds the weights and steps them */
+  constructor(stepsFrom: (start: StepsStart) => Steps, config: LearnerConfig, start: LearnerStart) {
+    this.#stepsFrom = stepsFrom;
     this.#config = config;
-    this.#steps = this.#stepsFrom(start);
+    this.#steps = stepsFrom(start);
     this.#version = 'version' in start ? start.version : 0;
   }
 
@@ -64,10 +70,15 @@ export class Learner {
     return this.#recorded + this.#steps.recordings;
   }
 
+  /** Handles that TensorFlow's addon has given out in the learner's own process; null where it has none, or another backend. */
+  get tensorHandles(): number | null {
+    return this.#steps.tensorHandles ?? null;
+  }
+
   /** The line between warm start and reinforcement: the optimizer forgets, and a KL penalty, if any, is anchored here. */
-  beginReinforcement(): void {
-    this.#steps.forget();
-    if (this.#config.algorithm.kl > 0) this.#steps.anchor();
+  async beginReinforcement(): Promise<void> {
+    await this.#steps.forget();
+    if (this.#config.algorithm.kl > 0) await this.#steps.anchor();
   }
 
   /**
@@ -108,10 +119,6 @@ export class Learner {
 
   dispose(): void {
     this.#steps.dispose();
-  }
-
-  #stepsFrom(start: { readonly weights: Weights } | LearnerSnapshot): Steps {
-    return this.#config.replay === true ? new ReplayedSteps(this.#model, start) : new EagerSteps(this.#model, start);
   }
 
   async #update(

@@ -34,6 +34,8 @@ export interface IterationMetrics {
   readonly stragglers: Stragglers | null;
   /** With a budget of ticks; null without one. */
   readonly carried: CarriedCounts | null;
+  /** Optimizer steps between the oldest weights that sampled in this batch and those that learn from it; 0 on-policy. */
+  readonly staleness: number;
   readonly groups: number;
   readonly zeroVarianceGroups: number;
   readonly singletonGroups: number;
@@ -63,6 +65,8 @@ export function iterationMetrics(of: {
   readonly trajectories: readonly Trajectory[];
   readonly batch: BatchFigures | null;
   readonly carried?: Carried | undefined;
+  /** Of the weights that learn from it. */
+  readonly version: number;
   readonly advantages: AdvantageStatistics;
   readonly update: UpdateStatistics;
   readonly rate: number;
@@ -96,6 +100,7 @@ export function iterationMetrics(of: {
     batch: of.batch && { ticks: of.batch.ticks, fill: of.batch.fill },
     stragglers: stragglersOf(trajectories),
     carried: of.carried === undefined ? null : carriedCounts(trajectories, of.carried),
+    staleness: of.version - oldestVersion(trajectories, of.version),
     groups: advantages.groups,
     zeroVarianceGroups: advantages.zeroVariance,
     singletonGroups: advantages.singletons,
@@ -136,7 +141,7 @@ function stragglersOf(trajectories: readonly Trajectory[]): Stragglers | null {
 }
 
 function carriedCounts(trajectories: readonly Trajectory[], { suspended, ended }: Carried): CarriedCounts {
-  const versions = trajectories.flatMap((t) => t.segments.flatMap((s) => s.policyVersion.filter((v) => v !== null)));
+  const versions = sampledUnder(trajectories);
   const latest = versions.reduce((most, version) => Math.max(most, version), 0);
   return {
     learnt: trajectories.filter((t) => t.learntIn !== undefined).length,
@@ -144,4 +149,13 @@ function carriedCounts(trajectories: readonly Trajectory[], { suspended, ended }
     ended: ended.length,
     staleTokens: versions.filter((version) => version < latest).length,
   };
+}
+
+/** Versions of the weights that sampled each token. */
+function sampledUnder(trajectories: readonly Trajectory[]): readonly number[] {
+  return trajectories.flatMap((t) => t.segments.flatMap((s) => s.policyVersion.filter((v) => v !== null)));
+}
+
+function oldestVersion(trajectories: readonly Trajectory[], latest: number): number {
+  return sampledUnder(trajectories).reduce((least, version) => Math.min(least, version), latest);
 }

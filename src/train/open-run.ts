@@ -4,10 +4,10 @@ import { memoryBytes } from '../io/machine.ts';
 import { changesSince, configHash, createManifest, type Manifest } from '../io/manifest.ts';
 import { quoted, shownPath } from '../io/paths.ts';
 import { RunFolder } from '../io/run-folder.ts';
-import type { Backend } from '../policy/backends/select.ts';
+import type { Backend, BackendName } from '../policy/backends/select.ts';
 import { inputError } from '../records/errors.ts';
 import { deriveSeed, generator } from '../records/random.ts';
-import { decodeCheckpoint, type Position } from './checkpoint.ts';
+import { type Acting, decodeCheckpoint, type Position } from './checkpoint.ts';
 import type { Config } from './config.ts';
 import { environmentHashes, tasksHash, verifierHashes } from './foundation.ts';
 import type { Carried } from './groups.ts';
@@ -37,6 +37,8 @@ export interface OpenedRun {
   readonly position: Position;
   /** What was carried over from the iterations before. */
   readonly carried?: Carried | undefined;
+  /** Whose weights roll out the next iteration; absent where they are the learner's. */
+  readonly acting?: Acting | undefined;
 }
 
 /** @throws UNKNOWN_SCRIPT, RUN_FOLDER; where a run is gone on with, what is wrong with its records, and RESUME_ITERATIONS, RUN_FINISHED, TASKS_CHANGED */
@@ -50,19 +52,31 @@ export async function openRun(options: OpenOptions, { name, device }: Backend, r
     ...{ config, command, backend: name, device },
     ...{ environment, verifier, tasks: tasksHash(rig.tasks) },
   });
-  return resume === undefined ? begin(options, rig, manifest) : goOn(options, rig, manifest, resume);
+  const apart = config.rollouts.staleness > 0 ? name : undefined;
+  return resume === undefined ? begin(options, rig, manifest, apart) : goOn(options, rig, manifest, resume, apart);
 }
 
-function begin({ config, reporter = SILENT }: OpenOptions, rig: OpenRig, manifest: Manifest): OpenedRun {
+function begin(
+  { config, reporter = SILENT }: OpenOptions,
+  rig: OpenRig,
+  manifest: Manifest,
+  apart: BackendName | undefined,
+): OpenedRun {
   const weights = rig.agent.model.init(generator(deriveSeed(String(config.seed), 'init')));
-  const learner = learnerFor(rig.agent, config, { weights });
+  const learner = learnerFor(rig.agent, config, { weights }, apart);
   const folder = RunFolder.create({ dir: config.runs.dir, name: config.name, config, manifest });
   reporter.note(`run ${shownPath(folder.path)}`);
   noteMode(config, reporter);
   return { folder, learner, position: { phase: config.warmStart === undefined ? 'train' : 'warm-start', step: 0 } };
 }
 
-async function goOn(options: OpenOptions, rig: OpenRig, manifest: Manifest, path: string): Promise<OpenedRun> {
+async function goOn(
+  options: OpenOptions,
+  rig: OpenRig,
+  manifest: Manifest,
+  path: string,
+  apart: BackendName | undefined,
+): Promise<OpenedRun> {
   const { config, reporter = SILENT } = options;
   const folder = RunFolder.open(path, process.cwd());
   const { snapshot, resetLost, ...at } = decodeCheckpoint(
@@ -88,14 +102,20 @@ async function goOn(options: OpenOptions, rig: OpenRig, manifest: Manifest, path
       reporter.note(`${shownPath(folder.logPath(log))} lacks records from before this: it was cut short or taken away`);
     }
   }
-  return { folder, learner: learnerFor(rig.agent, config, snapshot), ...at };
+  return { folder, learner: learnerFor(rig.agent, config, snapshot, apart), ...at };
 }
 
 function noteMode({ rollouts }: Config, reporter: Reporter): void {
-  if (rollouts.mode === 'deterministic') return;
-  reporter.note(
-    'rollouts.mode throughput: who is faster decides who joins a batch, so the same seed gives other bytes',
-  );
+  if (rollouts.staleness > 0) {
+    reporter.note(
+      'rollouts.staleness 1: the learner works in a process of its own, and each iteration rolls out while the one before is learnt from',
+    );
+  }
+  if (rollouts.mode === 'throughput') {
+    reporter.note(
+      'rollouts.mode throughput: who is faster decides who joins a batch, so the same seed gives other bytes',
+    );
+  }
 }
 
 /** Whether there is anything to go on for. @throws RESUME_ITERATIONS, RUN_FINISHED */

@@ -25,7 +25,7 @@ import {
   W,
   withFeeds,
 } from './step-functions.ts';
-import type { Steps, StepsSnapshot, UpdateOptions, UpdateStatistics } from './steps.ts';
+import type { Steps, StepsSnapshot, StepsStart, UpdateOptions, UpdateStatistics } from './steps.ts';
 
 export class ReplayedSteps implements Steps {
   readonly #model: Model;
@@ -40,7 +40,7 @@ export class ReplayedSteps implements Steps {
   /** Set where an update failed between its first and its last change, which takes a failure of TensorFlow itself. */
   #broken = false;
 
-  constructor(model: Model, start: { readonly weights: Weights } | StepsSnapshot) {
+  constructor(model: Model, start: StepsStart) {
     this.#model = model;
     this.#names = Object.keys(start.weights);
     this.#ranks = Object.fromEntries(this.#names.map((name) => [name, start.weights[name]?.shape.length ?? 0]));
@@ -107,7 +107,7 @@ export class ReplayedSteps implements Steps {
     return { microBatches: parts.length, paddingShare: bucketPadding(parts), steps };
   }
 
-  forget(): void {
+  async forget(): Promise<void> {
     for (const prefix of [M, V]) {
       for (const name of this.#names) {
         tf.tidy(() => {
@@ -119,7 +119,7 @@ export class ReplayedSteps implements Steps {
     this.#updates = 0;
   }
 
-  anchor(): void {
+  async anchor(): Promise<void> {
     const values = prefixed(R, this.weights);
     if (this.#hasReference) this.#session.write(values);
     else this.#session.declare(values);

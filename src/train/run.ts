@@ -8,7 +8,7 @@ import { HANDLE_LIMIT, handlesUsed, renewHandles } from '../policy/backends/hand
 import { type Backend, describeBackend, selectBackend } from '../policy/backends/select.ts';
 import { IsogymError, messageOf } from '../records/errors.ts';
 import type { Trajectory } from '../records/trajectory.ts';
-import { divergence, encodeCheckpoint, type Position } from './checkpoint.ts';
+import { type Acting, divergence, encodeCheckpoint, type Position } from './checkpoint.ts';
 import type { Config } from './config.ts';
 import { heldOutNote, progressFigures, timingsOf } from './figures.ts';
 import { type Carried, NOTHING_CARRIED } from './groups.ts';
@@ -81,8 +81,9 @@ class Run {
   readonly #handleLimit: number;
   #position: Position;
   #carried: Carried | undefined;
+  #acting: Acting | undefined;
 
-  constructor(options: TrainOptions, rig: OpenRig, { folder, learner, position, carried }: OpenedRun) {
+  constructor(options: TrainOptions, rig: OpenRig, { folder, learner, position, carried, acting }: OpenedRun) {
     this.#config = options.config;
     this.#signal = options.signal ?? new AbortController().signal;
     this.#reporter = options.reporter ?? SILENT;
@@ -93,11 +94,12 @@ class Run {
     this.#handleLimit = options.handleLimit ?? HANDLE_LIMIT;
     this.#position = position;
     this.#carried = carried;
+    this.#acting = acting;
   }
 
   /** The first checkpoint, before anything was learnt. */
   async begin(): Promise<void> {
-    if (this.#position.phase === 'train') this.#learner.beginReinforcement();
+    if (this.#position.phase === 'train') await this.#learner.beginReinforcement();
     await this.#checkpoint();
   }
 
@@ -167,7 +169,7 @@ class Run {
         await this.#renewHandles();
       },
     });
-    learner.beginReinforcement();
+    await learner.beginReinforcement();
     this.#position = { phase: 'train', step: 0 };
     await this.#checkpoint();
   }
@@ -183,6 +185,7 @@ class Run {
       tasks: this.#rig.tasks.train,
       from: this.#position.step,
       ...(this.#carried === undefined ? {} : { carried: this.#carried }),
+      ...(this.#acting === undefined ? {} : { acting: this.#acting }),
       now,
       signal: this.#signal,
       commit: (iteration) => this.#commit(iteration),
@@ -198,7 +201,7 @@ class Run {
   }
 
   async #commit(made: Iteration): Promise<void> {
-    const { iteration, trajectories, carried, metrics } = made;
+    const { iteration, trajectories, carried, acting, metrics } = made;
     const { iterations, checkpoint } = this.#config;
     for (const trajectory of trajectories) this.#folder.append('trajectories', trajectory);
     this.#folder.append('metrics', metrics);
@@ -207,10 +210,11 @@ class Run {
       iteration,
       ...timings,
       recordings: this.#learner.recordings + this.#rig.agent.recordings(),
-      tensorHandles: handlesUsed(),
+      tensorHandles: this.#handlesUsed(),
     });
     const done = iteration + 1;
     this.#position = { phase: 'train', step: done };
+    this.#acting = acting;
     if (this.#config.rollouts.budget !== undefined) this.#carried = carried;
     const figures = progressFigures(metrics, timings);
     this.#reporter.progress({ phase: 'train', done, total: iterations, figures });
@@ -221,12 +225,18 @@ class Run {
 
   /** Before TensorFlow's handles come to their end: a checkpoint, and what lives in the backend begins anew. */
   async #renewHandles(): Promise<void> {
-    const used = handlesUsed();
+    const used = this.#handlesUsed();
     if (used === null || used < this.#handleLimit) return;
     await this.#checkpoint();
     this.#rig.agent.close();
     await this.#learner.through(renewHandles);
     this.#reporter.note(`${used} tensor handles used: a checkpoint is written, TensorFlow's addon loaded anew`);
+  }
+
+  /** Here, or where the learner works: whichever is nearer to the end of them. */
+  #handlesUsed(): number | null {
+    const [here, there] = [handlesUsed(), this.#learner.tensorHandles];
+    return here === null || there === null ? (here ?? there) : Math.max(here, there);
   }
 
   /** Where the config wants an evaluation after so many iterations. */
@@ -240,17 +250,22 @@ class Run {
   /** A batch that could not be learnt from, beside the weights before it: what it takes to see the failure again. */
   async #keepFailure(trajectories: readonly Trajectory[]): Promise<void> {
     const path = shownPath(this.#folder.path);
+    const { note } = this.#reporter;
+    // What failed first is told by who called this.
     try {
       this.#folder.writeRecords('failed-batch.jsonl', trajectories);
-      await this.#checkpoint();
     } catch (error) {
-      // What failed first is told by who called this.
-      this.#reporter.note(`The iteration failed, and what it failed on could not be kept: ${messageOf(error)}`);
+      note(`The iteration failed, and what it failed on could not be kept: ${messageOf(error)}`);
       return;
     }
-    this.#reporter.note(
-      `The iteration failed. Its batch is kept in ${path}/failed-batch.jsonl, the weights before it in the latest checkpoint.`,
-    );
+    const kept = `The iteration failed. Its batch is kept in ${path}/failed-batch.jsonl, the weights before it`;
+    try {
+      await this.#checkpoint();
+    } catch (error) {
+      note(`${kept} could not be: ${messageOf(error)}`);
+      return;
+    }
+    note(`${kept} in the latest checkpoint.`);
   }
 
   async #checkpoint(): Promise<void> {
@@ -264,6 +279,7 @@ class Run {
     }
     const files = encodeCheckpoint(snapshot, this.#position, configHash(this.#config), this.#rig.agent.files, {
       carried: this.#carried,
+      acting: this.#acting,
       resetLost: this.#rig.rollouts.resetLost,
     });
     this.#folder.saveCheckpoint(phase === 'train' ? step : 0, files, this.#config.checkpoint.keep);

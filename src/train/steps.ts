@@ -16,6 +16,9 @@ export interface StepsSnapshot {
   readonly reference: Weights | null;
 }
 
+/** Fresh weights, or what `snapshot` gave. */
+export type StepsStart = { readonly weights: Weights } | StepsSnapshot;
+
 export interface UpdateOptions {
   readonly batch: Batch;
   readonly microTokens: number;
@@ -43,12 +46,14 @@ export interface Steps {
   readonly weights: NamedTensors;
   /** How many shapes were recorded; 0 where nothing is. */
   readonly recordings: number;
+  /** Handles that TensorFlow's addon has given out where these steps are taken; null on other backends. Absent where that is this process. */
+  readonly tensorHandles?: number | null;
   /** @throws what `stepStatistics` throws, and NO_REFERENCE */
   update(options: UpdateOptions): Promise<UpdateStatistics>;
   /** The optimizer forgets. */
-  forget(): void;
+  forget(): Promise<void>;
   /** The weights as they are now become the reference. */
-  anchor(): void;
+  anchor(): Promise<void>;
   snapshot(): Promise<StepsSnapshot>;
   dispose(): void;
 }

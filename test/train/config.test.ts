@@ -79,6 +79,7 @@ test('a config with the required keys alone gets every default', () => {
         "extra": 0,
         "live": 512,
         "mode": "deterministic",
+        "staleness": 0,
       },
       "runs": {
         "dir": "runs",

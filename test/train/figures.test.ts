@@ -18,7 +18,7 @@ const made = (more: Partial<Iteration>): Iteration => ({
   carried: { drawn: 0, suspended: [], ended: [] },
   batch,
   metrics,
-  marks: { start: 1000, collected: 3000, end: 3500 },
+  marks: { start: 1000, collected: 3000, learning: 3000, end: 3500 },
   ...more,
 });
 
@@ -33,6 +33,10 @@ it('times an iteration, and the parts of its batch', () => {
     waitingShare: 0.25,
     stragglingShare: 0.1,
   });
+  const beside = (next: { start: number; collected: number }) =>
+    timingsOf(made({ marks: { start: 0, collected: 900, learning: 3000, end: 3500, next } }));
+  expect(beside({ start: 3010, collected: 3300 })).toMatchObject({ rolloutSeconds: 0.9, overlapSeconds: 0.29 });
+  expect(beside({ start: 3010, collected: 9000 })).toMatchObject({ updateSeconds: 0.5, overlapSeconds: 0.49 });
   expect(Object.keys(timingsOf(made({ batch: null })))).not.toContain('fill');
   expect(progressFigures(metrics, timings)).toEqual({
     reward: 0.5,

@@ -6,10 +6,10 @@ import { NATIVE, NATIVE_BACKEND } from '../policy/backends/native.ts';
 import { expectSameRun, linesOf, SMALL_TRANSFORMER, trainShipped } from './runs.ts';
 
 describe.skipIf(!NATIVE)('the end of tensor handles', () => {
-  test.each(['true', 'false'])(
-    'is not reached: the addon is loaded anew, and the run comes to the same bits (replay: %s)',
-    async (replay) => {
-      const overrides = [...SMALL_TRANSFORMER, `backend=${NATIVE_BACKEND}`, `replay=${replay}`, 'algorithm.kl=0.1'];
+  test.each(['replay=true', 'replay=false', 'rollouts.staleness=1'])(
+    'is not reached: the addon is loaded anew, and the run comes to the same bits (%s)',
+    async (override) => {
+      const overrides = [...SMALL_TRANSFORMER, `backend=${NATIVE_BACKEND}`, override, 'algorithm.kl=0.1'];
       const { path: whole } = await trainShipped('toy-lookup.yaml', overrides);
       const notes: string[] = [];
       const { path } = await trainShipped('toy-lookup.yaml', overrides, {

@@ -23,6 +23,9 @@ function loop(given: {
   optimizer?: object;
   iterations?: number;
   rollouts?: object;
+  /** In place of what runs the requests. */
+  run?: (iteration: number, signal: AbortSignal | undefined) => Promise<void>;
+  update?: (step: number) => Promise<void>;
 }) {
   const parsed = configSchema.parse({
     iterations: given.iterations ?? 1,
@@ -39,7 +42,10 @@ function loop(given: {
   const judged: (readonly VerifierInput[])[] = [];
   const rig: Rig = {
     rollouts: {
-      run: async (requests) => requests.map(({ id, group, task }) => ({ ...made(id, group), taskId: task.id })),
+      run: async (requests, _, signal) => {
+        await given.run?.(requests[0]?.iteration ?? -1, signal);
+        return requests.map(({ id, group, task }) => ({ ...made(id, group), taskId: task.id }));
+      },
       close: async () => {},
     },
     verifiers: {
@@ -54,7 +60,11 @@ function loop(given: {
   };
   const agent = agentOf(config.policy, toyLookup);
   learner = learnerFor(agent, config, { weights: agent.model.init(() => 0) });
-  const update = vi.spyOn(learner, 'reinforce').mockResolvedValue({ microBatches: 1, paddingShare: 0, steps: [] });
+  let updates = 0;
+  const update = vi.spyOn(learner, 'reinforce').mockImplementation(async () => {
+    await given.update?.(updates++);
+    return { microBatches: 1, paddingShare: 0, steps: [] };
+  });
   const committed: Iteration[] = [];
   const failed: Trajectory[] = [];
   const done = reinforce({
@@ -131,5 +141,68 @@ describe('what stops the loop', () => {
     await expect(done).rejects.toMatchObject({ code: 'VERIFIER_COMPROMISED' });
     expect(judged.map((inputs) => inputs.map(({ final }) => final))).toEqual([[null, null, exactAnswer.canary]]);
     expect(update).not.toHaveBeenCalled();
+  });
+});
+
+describe('with rollouts ahead', () => {
+  const ahead = { judge: firstRight, iterations: 4, rollouts: { staleness: 1 } };
+
+  it('the next rollouts begin before the update ends, and the one after not before it has', async () => {
+    const log: string[] = [];
+    const { done, update, committed } = loop({
+      ...ahead,
+      run: async (iteration) => void log.push(`roll ${iteration}`),
+      update: async (step) => {
+        log.push(`learn ${step}`);
+        await new Promise((resolve) => setTimeout(resolve, 20));
+        log.push(`learnt ${step}`);
+      },
+    });
+    await done;
+    const beside = (i: number) => [`learn ${i}`, ...(i < 3 ? [`roll ${i + 1}`] : []), `learnt ${i}`];
+    expect(log).toEqual(['roll 0', ...[0, 1, 2, 3].flatMap(beside)]);
+    // The first alone was rolled out under the weights that learn from it; the learner here never changes, so all count as such.
+    expect(update.mock.calls).toHaveLength(4);
+    expect(committed.map(({ acting }) => acting?.version)).toEqual([0, 0, 0, 0]);
+  });
+
+  it('an update that fails stops the rollouts beside it, and what it failed on is kept', async () => {
+    let stopped: unknown;
+    const { done, failed, committed } = loop({
+      ...ahead,
+      run: (iteration, signal) =>
+        iteration < 2
+          ? Promise.resolve()
+          : new Promise((_, reject) => {
+              const stop = () => {
+                stopped = signal?.reason;
+                reject(stopped);
+              };
+              if (signal?.aborted) stop();
+              else signal?.addEventListener('abort', stop);
+            }),
+      update: async (step) => {
+        if (step === 1) throw new Error('no update');
+      },
+    });
+    await expect(done).rejects.toThrow('no update');
+    expect(stopped).toMatchObject({ message: 'no update' });
+    expect(failed.map(({ id }) => id)).toEqual(['1.0.0', '1.0.1']);
+    expect(committed.map(({ iteration }) => iteration)).toEqual([0]);
+  });
+
+  it('rollouts that fail end the run once what was learnt beside them is committed', async () => {
+    const { done, failed, committed } = loop({
+      ...ahead,
+      run: async (iteration) => {
+        if (iteration === 2) throw new Error('no workers');
+      },
+    });
+    await expect(done).rejects.toThrow('no workers');
+    expect(failed).toEqual([]);
+    expect(committed.map(({ iteration, marks }) => [iteration, marks.next === undefined])).toEqual([
+      [0, false],
+      [1, true],
+    ]);
   });
 });

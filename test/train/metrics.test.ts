@@ -17,6 +17,7 @@ test('failures of the sandbox are counted by kind, and only those that occurred'
     iteration: 0,
     trajectories,
     batch: null,
+    version: 1,
     advantages: { groups: 1, zeroVariance: 0, singletons: 1, unusable: 3 },
     update: { microBatches: 1, paddingShare: 0, steps: [] },
     rate: 1,

@@ -50,7 +50,7 @@ describe.skipIf(!NATIVE)('replayed steps', () => {
       const objective = OBJECTIVES[name]!;
       const both: Steps[] = [new EagerSteps(model, { weights }), new ReplayedSteps(model, { weights })];
       const needsReference = objective.kind === 'policy' && objective.klCoefficient > 0;
-      if (needsReference) for (const steps of both) steps.anchor();
+      if (needsReference) for (const steps of both) await steps.anchor();
       for (let step = 0; step < 20; step++) {
         const given = options({ batch: batch(LENGTHS[step % 4]!, `${step}`), objective });
         const [eager, replayed] = await Promise.all(both.map((steps) => steps.update(given)));
@@ -155,7 +155,7 @@ describe.skipIf(!NATIVE)('replayed steps', () => {
     const first = new ReplayedSteps(model, { weights });
     const update = (steps: Steps, n: number) =>
       steps.update(options({ batch: batch(LENGTHS[n % 4]!, `s${n}`), objective: OBJECTIVES['policy with KL']! }));
-    for (const steps of [through, first]) steps.anchor();
+    for (const steps of [through, first]) await steps.anchor();
     for (let n = 0; n < 3; n++) for (const steps of [through, first]) await update(steps, n);
     const second = new ReplayedSteps(model, await first.snapshot());
     for (let n = 3; n < 6; n++) for (const steps of [through, second]) await update(steps, n);
@@ -237,8 +237,8 @@ describe.skipIf(!NATIVE)('replayed steps', () => {
     const both: Steps[] = [new EagerSteps(model, { weights }), new ReplayedSteps(model, { weights })];
     for (const steps of both) {
       await steps.update(options({ batch: batch(LENGTHS[0]!, 'f') }));
-      steps.forget();
-      steps.anchor();
+      await steps.forget();
+      await steps.anchor();
       const { statistics } = {
         statistics: await steps.update(
           options({ batch: batch(LENGTHS[2]!, 'g'), objective: OBJECTIVES['policy with KL']! }),
