@@ -3,7 +3,7 @@ import { Command } from 'commander';
 import type { ReplayReport } from '../train/replay-run.ts';
 import { visible } from './episode-text.ts';
 import { JSON_OPTION, once, runLong, someText } from './session.ts';
-import { type EpisodeFilters, isMeant, trajectory, wholeNumber } from './show.ts';
+import { type EpisodeFilters, isMeant, Named, trajectory, wholeNumber } from './show.ts';
 
 interface ReplayFlags extends EpisodeFilters {
   readonly limit?: number;
@@ -33,14 +33,19 @@ async function replay(run: string, flags: ReplayFlags): Promise<void> {
   const { path } = RunFolder.open(run, process.cwd());
   await runLong(flags.json === true, async ({ reporter, signal }) => {
     const { replayRun } = await import('../train/replay-run.ts');
+    const named = new Named(flags);
     const report = await replayRun({
       run: path,
       read: (record) => trajectory(record, path),
-      isMeant: (episode) => isMeant(episode, flags),
+      isMeant: (episode) => {
+        named.see(episode);
+        return isMeant(episode, flags);
+      },
       ...(flags.limit === undefined ? {} : { limit: flags.limit }),
       signal,
       reporter,
     });
+    named.check();
     if (report.differences.length > 0) process.exitCode = 1;
     return { summary: report, text: describe(report), interrupted: report.interrupted };
   });

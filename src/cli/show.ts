@@ -52,10 +52,15 @@ async function show(run: string, flags: ShowFlags): Promise<void> {
   const { shownPath } = await import('../io/paths.ts');
   const folder = RunFolder.open(run, process.cwd());
   const selection = new Selection(flags);
+  const named = new Named(flags);
   const notice = (text: string) => process.stderr.write(`${text}\n`);
-  for await (const record of folder.records('trajectories', notice)) selection.offer(trajectory(record, folder.path));
+  for await (const record of folder.records('trajectories', notice)) {
+    const episode = trajectory(record, folder.path);
+    named.see(episode);
+    selection.offer(episode);
+  }
+  named.check();
   const { episodes, matching, total } = selection;
-  if (flags.task !== undefined && !selection.tasks.has(flags.task)) throw noSuchTask(flags.task, selection.tasks);
   if (flags.json === true) {
     printJson({ run: shownPath(folder.path), total, matching, episodes });
     return;
@@ -64,16 +69,42 @@ async function show(run: string, flags: ShowFlags): Promise<void> {
   process.stdout.write(`${[...episodes.map(describeEpisode), count].join('\n\n')}\n`);
 }
 
-function noSuchTask(task: string, known: ReadonlySet<string>): IsogymError {
-  const near = nearest(task, [...known]);
+/** What `--task` and `--episode` may name: an id that no episode has is a slip, and not an empty selection. */
+export class Named {
+  private readonly ids = { task: new Set<string>(), episode: new Set<string>() };
+  private readonly filters: EpisodeFilters;
+
+  constructor(filters: EpisodeFilters) {
+    this.filters = filters;
+  }
+
+  /** Keeps ids where one is asked for. */
+  see({ id, taskId }: Trajectory): void {
+    if (this.filters.task !== undefined) this.ids.task.add(taskId);
+    if (this.filters.episode !== undefined) this.ids.episode.add(id);
+  }
+
+  /** When all episodes were seen. @throws UNKNOWN_TASK, UNKNOWN_EPISODE */
+  check(): void {
+    const { task, episode } = this.filters;
+    const { ids } = this;
+    if (task !== undefined && !ids.task.has(task)) {
+      throw noSuch('UNKNOWN_TASK', 'a task that the run has an episode of', task, ids.task);
+    }
+    if (episode !== undefined && !ids.episode.has(episode)) {
+      throw noSuch('UNKNOWN_EPISODE', "the id of one of the run's episodes", episode, ids.episode);
+    }
+  }
+}
+
+function noSuch(code: string, expected: string, id: string, known: ReadonlySet<string>): IsogymError {
+  const near = nearest(id, [...known]);
   const guess = near === undefined ? '' : ` (did you mean ${near}?)`;
   const [first] = known;
   return inputError(
-    'UNKNOWN_TASK',
-    `expected a task that the run has an episode of, found ${JSON.stringify(task)}${guess}`,
-    first === undefined
-      ? 'The run has no episodes yet.'
-      : `The run has episodes of ${known.size} tasks, ${first} among them.`,
+    code,
+    `expected ${expected}, found ${JSON.stringify(id)}${guess}`,
+    first === undefined ? 'The run has no episodes yet.' : `There are ${known.size} of them, ${first} among them.`,
   );
 }
 
@@ -113,8 +144,6 @@ class Selection {
   readonly episodes: Trajectory[] = [];
   matching = 0;
   total = 0;
-  /** All that there are, where one is asked for. */
-  readonly tasks = new Set<string>();
   private readonly flags: ShowFlags;
 
   constructor(flags: ShowFlags) {
@@ -123,8 +152,7 @@ class Selection {
 
   offer(episode: Trajectory): void {
     this.total += 1;
-    const { task, best, worst, limit = LIMIT } = this.flags;
-    if (task !== undefined) this.tasks.add(episode.taskId);
+    const { best, worst, limit = LIMIT } = this.flags;
     if (!isMeant(episode, this.flags)) return;
     const ranked = best ?? worst;
     if (ranked !== undefined && episode.return === null) return;

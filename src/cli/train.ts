@@ -10,6 +10,7 @@ import { commandLine, JSON_OPTION, once, runLong, someText } from './session.ts'
 interface TrainFlags {
   readonly config?: string;
   readonly resume?: string;
+  readonly eager?: boolean;
   readonly dryRun?: boolean;
   readonly json?: boolean;
 }
@@ -27,12 +28,14 @@ export function trainCommand(): Command {
       once(someText),
     )
     .option('--resume <run>', 'go on with a run that was stopped: its folder, or its name in runs/', once(someText))
+    .option('--eager', 'run operation by operation, with no recorded graph: short for replay=false')
     .option('--dry-run', 'print the config with every default filled in, and stop')
     .option(...JSON_OPTION)
     .action(train);
 }
 
-async function train(overrides: readonly string[], flags: TrainFlags): Promise<void> {
+async function train(given: readonly string[], flags: TrainFlags): Promise<void> {
+  const overrides = flags.eager === true ? [...given, 'replay=false'] : given;
   checkFlags(flags, overrides);
   const { stringify } = await import('yaml');
   const { loadConfig } = await import('../io/config-file.ts');

@@ -108,7 +108,17 @@ test('a task that the run has no episode of is told with the nearest one', () =>
   expect(JSON.parse(stdout).error).toEqual({
     code: 'UNKNOWN_TASK',
     message: 'expected a task that the run has an episode of, found "taks-e" (did you mean task-e?)',
-    hint: 'The run has episodes of 6 tasks, task-a among them.',
+    hint: 'There are 6 of them, task-a among them.',
+  });
+});
+
+test('an id that no episode has is told, and no empty selection', () => {
+  const { code, stdout } = isogym(cwd, 'show', 'job', '--episode', 'ee', '--json');
+  expect(code).toBe(2);
+  expect(JSON.parse(stdout).error).toEqual({
+    code: 'UNKNOWN_EPISODE',
+    message: expect.stringContaining(`expected the id of one of the run's episodes, found "ee"`),
+    hint: 'There are 6 of them, a among them.',
   });
 });
 

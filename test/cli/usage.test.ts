@@ -60,6 +60,8 @@ test('the help of each command', () => {
                        isogym's own configs
       --resume <run>   go on with a run that was stopped: its folder, or its name in
                        runs/
+      --eager          run operation by operation, with no recorded graph: short for
+                       replay=false
       --dry-run        print the config with every default filled in, and stop
       --json           print one JSON object on stdout, and progress on stderr
       --help           print this help
@@ -387,6 +389,11 @@ test('every mistake of a config and of the arguments is printed, without a stack
     hint: Every key is described in docs/configuration.md.
     "
   `);
+});
+
+test('--eager is replay=false, and said as such', () => {
+  const { stdout } = isogym(cwd, 'train', '--config', 'toy-lookup.yaml', '--eager', '--dry-run', '--json');
+  expect(JSON.parse(stdout)).toMatchObject({ config: { replay: false }, source: { overrides: ['replay=false'] } });
 });
 
 test('--dry-run prints a config that gives itself again, and makes no run', () => {

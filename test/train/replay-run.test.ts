@@ -182,3 +182,9 @@ test('the command prints the differences and ends with 1, or with 0 where there 
   expect(told.stdout).toContain(`${id} (line 2), step 1: calls.0.observation\n  expected  "999"\n  found     "`);
   expect(told.stdout).toContain('1 of 1 matching episodes (32 in all)');
 });
+
+test('an episode that is nowhere is an error: nothing compared is not all the same', () => {
+  const { code, stdout } = isogym(run, 'replay', run, '--episode', 'nowhere', '--json');
+  expect(code).toBe(2);
+  expect(JSON.parse(stdout).error.code).toBe('UNKNOWN_EPISODE');
+});
