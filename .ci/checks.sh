@@ -57,4 +57,4 @@ finish() {
 }
 
 # What runs TensorFlow's C library, on the CPU or on a GPU.
-NATIVE_TESTS=(test/policy/backends test/policy/replay test/policy/generate/replayed.test.ts test/train/replayed-steps.test.ts test/train/handles.test.ts test/train/remote-steps.test.ts)
+NATIVE_TESTS=(test/policy/backends test/policy/replay test/policy/generate/replayed.test.ts test/policy/transformer test/train/replayed-steps.test.ts test/train/handles.test.ts test/train/remote-steps.test.ts)

@@ -93,6 +93,12 @@ export function checkMachine(options: {
   return { compiler, compilerVersion, headers, addon, addonVersion: version };
 }
 
+/** @throws SETUP_UNFIT where CUDA would find no GPU to use */
+export function checkGpu(): void {
+  const missing = missingGpu();
+  if (missing.length > 0) throw unfit('cuda', missing);
+}
+
 function missingGpu(): readonly Missing[] {
   const driver = nvidiaDriver();
   if (driver === undefined) {
@@ -107,7 +113,7 @@ function missingGpu(): readonly Missing[] {
     return [
       {
         what: `NVIDIA driver ${driver.version} is too old: CUDA 12 needs ${OLDEST_DRIVER} or later`,
-        command: 'sudo apt-get install -y nvidia-driver',
+        command: 'sudo ubuntu-drivers install   # Debian, with non-free: sudo apt-get install -y nvidia-driver',
       },
     ];
   }

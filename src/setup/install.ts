@@ -1,11 +1,12 @@
 /** @module A setup from end to end. It is made in a folder beside its place and moved there whole: what others find is finished or not there. */
 import { existsSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
-import { makeFolders } from '../io/durable.ts';
+import { isDeepStrictEqual } from 'node:util';
+import { makeFolders, writeDurably } from '../io/durable.ts';
 import { ADDON_PACKAGE, readSetup, SETUP_FORMAT, type SetupManifest, setupFolder } from '../policy/backends/addon.ts';
 import { IsogymError, messageOf } from '../records/errors.ts';
 import { buildAddon, libraryIn } from './build.ts';
-import { checkMachine, gigabytes, HOME_HINT, type Tools } from './checks.ts';
+import { checkGpu, checkMachine, gigabytes, HOME_HINT, type Tools } from './checks.ts';
 import { download, verified } from './fetch.ts';
 import type { Proof } from './proof-process.ts';
 import { proveSetup } from './prove.ts';
@@ -42,8 +43,7 @@ export async function install(options: InstallOptions): Promise<Installed> {
   const folder = setupFolder(kind);
   const there = readSetup(kind);
   if (there !== undefined && fits(there, source)) {
-    await proveSetup(proofKind(options), folder, signal);
-    return { folder, manifest: there, changed: false };
+    return { folder, manifest: await proveAgain(options, there), changed: false };
   }
   const wheels = source.from === 'tensorflow' ? [] : WHEELS[kind];
   const largest = Math.max(0, ...wheels.map(({ bytes }) => bytes));
@@ -70,7 +70,7 @@ export async function install(options: InstallOptions): Promise<Installed> {
     // `native` takes this library as well, where it has none of its own.
     if (proofKind(options) === 'cuda') await proveSetup('native', staging, signal);
     const manifest = manifestOf(options, tools, proof, bytes);
-    writeFileSync(join(staging, 'setup.json'), `${JSON.stringify(manifest, null, 2)}\n`);
+    writeFileSync(join(staging, 'setup.json'), recordOf(manifest));
     signal.throwIfAborted();
     rmSync(folder, { recursive: true, force: true });
     renameSync(staging, folder);
@@ -82,6 +82,28 @@ export async function install(options: InstallOptions): Promise<Installed> {
   } finally {
     rmSync(staging, { recursive: true, force: true });
   }
+}
+
+/**
+ * What is there, on the machine as it is now: a box that got its GPU later is told in the record.
+ * @throws SETUP_UNFIT where the GPU is gone; PROOF_FAILED, with how to make it anew
+ */
+async function proveAgain(options: InstallOptions, there: SetupManifest): Promise<SetupManifest> {
+  const { kind, signal } = options;
+  const folder = setupFolder(kind);
+  const proven = proofKind(options);
+  if (proven === 'cuda') checkGpu();
+  const { device, memoryMiB } = await proveSetup(proven, folder, signal).catch((cause) => {
+    if (!(cause instanceof IsogymError)) throw cause;
+    const hint = `isogym doctor shows what works here. To make it anew: isogym setup ${kind} --remove && isogym setup ${kind}`;
+    throw new IsogymError(cause.code, cause.message, { cause, hint });
+  });
+  const now = { ...there, device, memoryMiB };
+  if (proven !== kind || isDeepStrictEqual(now, there)) return there;
+  const file = join(folder, 'setup.json');
+  writeDurably(`${file}.new`, recordOf(now));
+  renameSync(`${file}.new`, file);
+  return now;
 }
 
 /** Whether the disk has filled up since it was looked at. */
@@ -125,16 +147,21 @@ function plan(kind: SetupKind, source: Source, folder: string): string {
   return `${what}: ${how}, keeps ${gigabytes(KEPT_BYTES[kind])} ${where}`;
 }
 
-/** Whether what is there is what would be made now. */
+/** Whether what is there is what would be made now; a TensorFlow of somebody's own stays until another source is named. */
 function fits(there: SetupManifest, source: Source): boolean {
   if (!existsSync(setupFolder(there.kind))) return false;
   if (source.from === 'tensorflow') return there.from === resolve(source.folder);
+  if (source.from === 'pip' && there.wheels.length === 0) return true;
   const hashes = (wheels: readonly { readonly sha256: string }[]) => wheels.map(({ sha256 }) => sha256).join();
   return hashes(there.wheels) === hashes(WHEELS[there.kind]);
 }
 
 function proofKind({ kind, withoutGpu }: InstallOptions): SetupKind {
   return withoutGpu ? 'native' : kind;
+}
+
+function recordOf(manifest: SetupManifest): string {
+  return `${JSON.stringify(manifest, null, 2)}\n`;
 }
 
 function manifestOf({ kind, source }: InstallOptions, tools: Tools, proof: Proof, bytes: number): SetupManifest {

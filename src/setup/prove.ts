@@ -26,7 +26,7 @@ export async function proveSetup(kind: SetupKind, folder: string, signal: AbortS
   if (status === 0) return JSON.parse(stdout) as Proof;
   const said = stderr.trim().split('\n').at(-1) || 'nothing';
   const by = typeof status === 'string' ? ` (${status})` : '';
-  throw new IsogymError('PROOF_FAILED', `the addon was built and does not work: ${said}${by}`, {
+  throw new IsogymError('PROOF_FAILED', `the addon in ${folder} does not work: ${said}${by}`, {
     hint: 'isogym doctor shows what works here.',
   });
 }

@@ -1,6 +1,6 @@
 /** The whole route on this machine: pip, hash, unpack, compile, prove, use, again, remove. Skipped, loudly, where the package index is not there. */
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
@@ -35,6 +35,11 @@ test.skipIf(!there)(
     expect(first, first.stderr).toMatchObject({ code: 0, answer: { kind: 'native', changed: true } });
     const second = isogym('setup', 'native', '--yes');
     expect(second).toMatchObject({ code: 0, answer: { changed: false, manifest: first.answer.manifest } });
+    // As on a box that has another processor, or its GPU, since.
+    const record = join(first.answer.folder, 'setup.json');
+    writeFileSync(record, JSON.stringify({ ...first.answer.manifest, device: 'another' }));
+    expect(isogym('setup', 'native').answer).toEqual(second.answer);
+    expect(JSON.parse(readFileSync(record, 'utf8'))).toEqual(first.answer.manifest);
     const doctor = isogym('doctor').answer;
     expect(doctor.auto).toBe('native');
     expect(doctor.setups).toEqual([{ folder: first.answer.folder, ...first.answer.manifest }]);

@@ -3,10 +3,11 @@ import { chmodSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync }
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { SETUP_FORMAT } from '../../src/policy/backends/addon.ts';
 import { nvidiaDriver } from '../../src/policy/backends/gpu.ts';
 import { older } from '../../src/setup/checks.ts';
 import { proveSetup } from '../../src/setup/prove.ts';
-import { isNeeded, totalBytes, WHEELS } from '../../src/setup/wheels.ts';
+import { isNeeded, type SetupKind, totalBytes, WHEELS } from '../../src/setup/wheels.ts';
 import { BIN } from '../cli/isogym.ts';
 
 let folder = '';
@@ -126,6 +127,51 @@ test('a setup whose record is damaged is none: doctor goes on, and setting up re
       env: { ...process.env, ISOGYM_HOME: folder },
     });
   expect(JSON.parse(doctor().stdout)).toMatchObject({ setups: [] });
+});
+
+describe('what was set up before', () => {
+  /** A record without what it tells of. */
+  function record(kind: SetupKind, from: string): void {
+    const wheels =
+      from === 'pip' ? WHEELS[kind].map(({ project, version, sha256 }) => ({ project, version, sha256 })) : [];
+    const manifest = {
+      format: SETUP_FORMAT,
+      kind,
+      tensorflow: '2.21.0',
+      from,
+      wheels,
+      addon: 'a',
+      compiler: 'g++',
+      device: 'CPU',
+    };
+    mkdirSync(join(folder, 'tensorflow', kind), { recursive: true });
+    writeFileSync(
+      join(folder, 'tensorflow', kind, 'setup.json'),
+      JSON.stringify({ ...manifest, memoryMiB: null, bytes: 1 }),
+    );
+  }
+
+  test.each([['pip'], ['/somewhere/else']])(
+    'and no longer works is told with how to make it anew (from %s)',
+    (from) => {
+      record('native', from);
+      const ran = setup(['native', '--json']);
+      expect(JSON.parse(ran.stdout).error).toEqual({
+        code: 'PROOF_FAILED',
+        message: expect.stringContaining(`the addon in ${folder}/tensorflow/native does not work: `),
+        hint: expect.stringMatching(/: npx isogym setup native --remove && npx isogym setup native$/),
+      });
+      expect(readdirSync(join(folder, 'tensorflow'))).toEqual(['native']);
+    },
+  );
+
+  test.skipIf(nvidiaDriver() !== undefined)('without a GPU still has none: one line, and the command', () => {
+    record('cuda', 'pip');
+    expect(JSON.parse(setup(['cuda', '--json']).stdout).error).toMatchObject({
+      code: 'SETUP_UNFIT',
+      message: 'the kernel has no NVIDIA driver, so there is no GPU to use',
+    });
+  });
 });
 
 test('removing what is not there says so', () => {

@@ -192,6 +192,19 @@ add('sum of very many', [floats([300, 1000], 0, 1)], (x: tf.Tensor) => tf.sum(x)
 add('mean over rows', [floats([1537, 64])], (x: tf.Tensor) => tf.mean(x, 0));
 add('sum over rows', [floats([1537, 65])], (x: tf.Tensor) => tf.sum(x, 0));
 
+// Sampling inside the decode graph: sums up to each token, and the first of the largest.
+for (const shape of [
+  [3, 5],
+  [33, 490],
+  [1, 1],
+]) {
+  add('cumsum', [floats(shape, 0, 1)], (x: tf.Tensor) => tf.cumsum(x, 1));
+  add('argMax', [floats(shape)], (x: tf.Tensor) => tf.argMax(x, 1), { differentiable: false });
+  add('argMax of equal ones', [flags(shape)], (x: tf.Tensor) => tf.argMax(tf.cast(x, 'int32'), 1), {
+    differentiable: false,
+  });
+}
+
 for (const shape of [
   [3, 5],
   [2, 3, 4, 7],

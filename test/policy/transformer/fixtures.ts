@@ -1,10 +1,12 @@
-/** @module Small models with large weights, and the two backends that every machine has. */
+/** @module Small models with large weights, and the backends to run them on: the two that every machine has, and TensorFlow's where it is. */
 import * as tf from '@tensorflow/tfjs';
+import type { BackendName } from '../../../src/policy/backends/backend.ts';
 import { selectBackend } from '../../../src/policy/backends/select.ts';
 import type { NamedTensors, TokenRows, Weights } from '../../../src/policy/model.ts';
 import type { TransformerConfig } from '../../../src/policy/transformer/config.ts';
 import { weightShapes } from '../../../src/policy/transformer/weights.ts';
 import { generator } from '../../../src/records/random.ts';
+import { NATIVE, NATIVE_BACKEND } from '../backends/native.ts';
 
 export const SMALL: TransformerConfig = {
   vocabulary: 11,
@@ -23,9 +25,10 @@ export const SMALL: TransformerConfig = {
 export const BACKENDS = [
   { backend: 'cpu', tolerance: 1e-6 },
   { backend: 'wasm', tolerance: 2e-5 },
+  ...(NATIVE ? [{ backend: NATIVE_BACKEND, tolerance: 2e-5 } as const] : []),
 ] as const;
 
-export async function use(backend: 'cpu' | 'wasm'): Promise<void> {
+export async function use(backend: BackendName): Promise<void> {
   await selectBackend(backend);
 }
 
