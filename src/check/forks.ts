@@ -19,12 +19,12 @@ export function checkFork(trial: Trial, calls: readonly Call[]): CheckResult {
   const places = [...new Set(Array.from({ length: FORKS }, (_, i) => Math.floor((i * sound) / FORKS)))];
   for (const at of places) {
     const world = trial.open(host, task);
-    const run = trial.caller(world);
+    const run = trial.caller(world, task);
     for (const [i, call] of calls.slice(0, at).entries()) run(written(call, i));
     try {
       const fork = world.fork();
       world.close();
-      const onwards = trial.caller(fork);
+      const onwards = trial.caller(fork, task);
       for (let i = at; i < sound; i++) {
         const call = calls[i] as Call;
         const [expected, found] = [straight[i]?.observation, onwards(written(call, i)).observation];

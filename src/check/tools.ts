@@ -11,6 +11,8 @@ const DRAWS = 40;
 /** Fewer errors than these say nothing of a tool that only fails. */
 const MANY = 5;
 const OVERSIZE = 1_000_000;
+/** How a tool may meet what its schema admits and it cannot do. */
+const OWN_ERRORS: readonly unknown[] = ['tool-error', 'not-permitted'];
 const WRONG: readonly Json[] = [null, true, -1.5, 'isogym check', [], {}];
 
 /** The calls of each tool that its grammar gives, by name; of one without a grammar none. */
@@ -38,7 +40,7 @@ export function checkErrors(trial: Trial, tool: Tool, good: readonly Call[]): Ch
   if (task === undefined || first === undefined) return skipped(name, 'no call could be drawn from its schema');
   const wrong = wrongCalls(tool, first);
   const world = trial.open(trial.host(), task);
-  const run = trial.caller(world);
+  const run = trial.caller(world, task);
   for (const { what, call, error } of wrong) {
     const record = run(written(call, 0));
     if (record.error === error && record.attempts === 0) continue;
@@ -51,8 +53,8 @@ export function checkErrors(trial: Trial, tool: Tool, good: readonly Call[]): Ch
   }
   for (const { what, call } of oversize(tool, first)) {
     const { error, observation } = run(written(call, 0));
-    if (error === undefined || error === 'invalid-arguments' || error === 'tool-error' || error === 'too-much-output')
-      continue;
+    const fine = [undefined, 'invalid-arguments', 'too-much-output', ...OWN_ERRORS];
+    if (fine.includes(error)) continue;
     return failed(
       name,
       short(`${what} of ${OVERSIZE} characters: ${error}: ${observation}`),
@@ -135,7 +137,7 @@ export function checkSchema(trial: Trial, tool: Tool, texts: readonly string[]):
     const [record] = trial.play(host, task, [{ tool: call.name, arguments: call.arguments }]);
     const { error, observation } = record ?? { error: 'crashed', observation: '' };
     if (error === undefined) counts.ok++;
-    else if (error === 'tool-error') {
+    else if (OWN_ERRORS.includes(error)) {
       counts.errors++;
       firstError ||= observation;
       // The author's fault, whatever the policy wrote.

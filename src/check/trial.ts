@@ -54,15 +54,15 @@ export class Trial {
   }
 
   /** The records of calls in one world, one after the other. */
-  caller(world: WorldSession): (call: ToolCall) => CallRecord {
-    const registry = new ToolRegistry(this.environment.tools);
+  caller(world: WorldSession, task: Task): (call: ToolCall) => CallRecord {
+    const registry = new ToolRegistry(this.environment.tools, publicPart(task));
     return (call) => finishCall(registry.call(call), world);
   }
 
   /** The calls, one after the other, in a world of their own. @throws WorldFailure */
   play(host: WorldHost, task: Task, calls: readonly Call[], seed = this.seed): readonly CallRecord[] {
     const world = this.open(host, task, seed);
-    const run = this.caller(world);
+    const run = this.caller(world, task);
     const records = calls.map((call, i) => run(written(call, i)));
     world.close();
     return records;

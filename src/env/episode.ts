@@ -102,7 +102,7 @@ export function* liveEpisode(setup: EpisodeSetup): LiveEpisode {
   const { request, environment, format, policy, tokenizer, signal } = setup;
   const { tools, limits } = environment;
   const transcript = new Transcript(request, policy.name);
-  const registry = new ToolRegistry(tools, limits.maxCalls);
+  const registry = new ToolRegistry(tools, request.task, limits.maxCalls);
   const random = generator(deriveSeed(request.seed, 'policy'));
   let observed = format.prompt(request.task);
   let malformedInARow = 0;

@@ -30,4 +30,4 @@ export type { Fork, PolicySpec, RolloutEngine, RolloutRequest, RolloutSetup } fr
 export { bundle } from './sandbox/bundle.ts';
 export type { CodeFailure, CodeLimits, CodeOutcome, RunCode } from './sandbox/code.ts';
 export { type ForkableWorld, WorldHost, type WorldOutcome, type WorldSession } from './sandbox/world-host.ts';
-export { defineTool, type Tool, type ToolEffect, type ToolSchema, toolSchema } from './tool.ts';
+export { defineTool, type Permission, type Tool, type ToolEffect, type ToolSchema, toolSchema } from './tool.ts';

@@ -1,7 +1,9 @@
 /** @module The registry: what stands between a policy's calls and the tools. It never throws; every failure is an observation that says what to do next. */
 import type { ToolCall } from '../records/action.ts';
 import { messageOf } from '../records/errors.ts';
+import type { JsonObject } from '../records/json.ts';
 import { nearest } from '../records/nearest.ts';
+import type { PublicTask } from '../records/task.ts';
 import type { CallRecord, CallState, SandboxFailure } from '../records/trajectory.ts';
 import { quoted, suggestion, validated } from './arguments.ts';
 import type { WorldOutcome, WorldSession } from './sandbox/world-host.ts';
@@ -23,6 +25,7 @@ const STRAIGHT: readonly CallState[] = Object.freeze(['issued', 'running', 'ok']
 /** One episode's registry. */
 export class ToolRegistry {
   readonly #tools: ReadonlyMap<string, Tool>;
+  readonly #task: PublicTask;
   readonly #maxCalls: number;
   #calls = 0;
   /** The tool whose timeout took the world away, if one did. */
@@ -30,7 +33,8 @@ export class ToolRegistry {
   #failure: SandboxFailure | undefined;
 
   /** @param maxCalls executions in the episode, retries not counted. */
-  constructor(tools: readonly Tool[], maxCalls: number = Number.POSITIVE_INFINITY) {
+  constructor(tools: readonly Tool[], task: PublicTask, maxCalls: number = Number.POSITIVE_INFINITY) {
+    this.#task = task;
     this.#maxCalls = maxCalls;
     this.#tools = new Map(tools.map((tool) => [tool.name, tool]));
   }
@@ -41,8 +45,8 @@ export class ToolRegistry {
   }
 
   /**
-   * Validates, asks for the execution, retries and caps. `error` of the record is `unknown-tool`, `malformed`, `invalid-arguments`,
-   * `tool-error`, `skipped`, or a bound that was crossed: `timeout`, `too-deep`, `too-much-output`, `too-many-calls`; where
+   * Validates, asks for permission and for the execution, retries and caps. `error` of the record is `unknown-tool`, `malformed`, `invalid-arguments`,
+   * `not-permitted`, `tool-error`, `skipped`, or a bound that was crossed: `timeout`, `too-deep`, `too-much-output`, `too-many-calls`; where
    * the world died, `out-of-memory` or `crashed`.
    *
    * What is retried follows from the effect and the terminal state: once, a `read` or `idempotent` tool whose failure says
@@ -117,12 +121,29 @@ export class ToolRegistry {
     if (this.#lostTo !== undefined) {
       return this.skip(call, `the tools are gone since ${this.#lostTo} timed out; give the final answer`);
     }
+    const refusal = forbidden(tool, read.json, this.#task);
+    if (refusal !== undefined) {
+      const text = `${tool.name} is not permitted here: ${unstopped(refusal)}. Nothing was run, take another way`;
+      return refused(call, 'not-permitted', text, tool.maxOutput);
+    }
     if (this.#calls >= this.#maxCalls) {
       const text = `${this.#maxCalls} calls have been made, an episode may have no more: give the final answer`;
       return refused(call, 'too-many-calls', text);
     }
     this.#calls++;
     return { tool, argsJson: read.json };
+  }
+}
+
+/** Why a call may not run. Where that cannot be said it may not run either. */
+function forbidden({ permission }: Tool, argsJson: string, task: PublicTask): string | undefined {
+  if (permission === undefined) return undefined;
+  try {
+    const answer: unknown = permission(JSON.parse(argsJson) as JsonObject, task);
+    if (answer === true) return undefined;
+    return typeof answer === 'string' ? answer : `its permission answered ${typeof answer}, neither true nor a reason`;
+  } catch (error) {
+    return `its permission failed (${messageOf(error)})`;
   }
 }
 

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { Declared, isSchema, MAX_TIMEOUT_MS, shown } from '../records/declaration.ts';
 import { inputError } from '../records/errors.ts';
 import type { JsonObject } from '../records/json.ts';
+import type { PublicTask } from '../records/task.ts';
 
 /** What a call may change: nothing (`read`), something that repeating does not change again (`idempotent`), or more (`write`). Retries follow from it. */
 export type ToolEffect = 'read' | 'idempotent' | 'write';
@@ -22,11 +23,20 @@ export interface Tool {
   readonly timeoutMs: number;
   /** Cap on the observation, in UTF-16 code units, applied before it enters the transcript; at least 64, so that the mark of a cut output fits. Default 2000. */
   readonly maxOutput: number;
+  /**
+   * The permission boundary, which a policy cannot cross whatever it writes: asked outside the isolate before a call is executed, with
+   * its valid arguments and the task's public part, it answers `true`, or in a sentence why not. The policy then observes the
+   * reason (`not-permitted`), and nothing has run. For what cannot be taken back: a folder that is not the task's, a payment
+   * without the approval that the task carries. Pure, like the schema. Without one every valid call may run.
+   */
+  readonly permission?: Permission;
 }
+
+export type Permission = (args: JsonObject, task: PublicTask) => true | string;
 
 const IDENTIFIER = /^[A-Za-z_][A-Za-z0-9_]{0,63}$/;
 
-const KEYS = ['name', 'description', 'parameters', 'effect', 'timeoutMs', 'maxOutput'];
+const KEYS = ['name', 'description', 'parameters', 'effect', 'timeoutMs', 'maxOutput', 'permission'];
 
 /**
  * Fills the defaults and makes `parameters` strict: an unknown argument is an error, never dropped.
@@ -63,6 +73,11 @@ export function toolProblems(tool: unknown): readonly string[] {
   declared.oneOf('effect', ['read', 'idempotent', 'write']);
   declared.wholeNumber('timeoutMs', 1, MAX_TIMEOUT_MS);
   declared.wholeNumber('maxOutput', 64);
+  declared.expect(
+    'permission',
+    'a function of the arguments and the task, or nothing',
+    (permission) => permission === undefined || typeof permission === 'function',
+  );
   return declared.problems;
 }
 

@@ -33,8 +33,10 @@ function declared({ name, tools, answer, format, words, limits, reset, code, mem
   return {
     ...{ name, format, words, limits, reset, memoryMiB, code: code ?? null },
     tools: tools.map((tool) => {
-      const { effect, timeoutMs, maxOutput } = tool;
-      return { ...toolSchema(tool), effect, timeoutMs, maxOutput };
+      const { effect, timeoutMs, maxOutput, permission } = tool;
+      // A function, so that no more is known of it than that it is there.
+      const bounded = permission === undefined ? {} : { permission: true };
+      return { ...toolSchema(tool), effect, timeoutMs, maxOutput, ...bounded };
     }),
     answer: z.toJSONSchema(answer, { unrepresentable: 'any' }),
     scripts: Object.keys(rest.scripts),

@@ -5,10 +5,12 @@ import { comesAgain } from '../../src/env/arguments.ts';
 import { formatOf } from '../../src/env/format.ts';
 import { finishCall, ToolRegistry as Registry } from '../../src/env/registry.ts';
 import type { WorldOutcome, WorldSession } from '../../src/env/sandbox/world-host.ts';
-import { defineTool, type Tool, type ToolEffect } from '../../src/env/tool.ts';
+import { defineTool, type Permission, type Tool, type ToolEffect } from '../../src/env/tool.ts';
 import { calculate } from '../../src/env/tools/calculator.ts';
 import type { ToolCall } from '../../src/records/action.ts';
 import type { JsonObject } from '../../src/records/json.ts';
+
+const TASK = { id: 'task', prompt: '', public: { folder: '/tmp/' } };
 
 /** A registry whose executions are run at once. */
 class ToolRegistry {
@@ -16,7 +18,7 @@ class ToolRegistry {
   readonly #execute: WorldSession['call'];
 
   constructor(tools: readonly Tool[], execute: WorldSession['call'], maxCalls?: number) {
-    this.#registry = new Registry(tools, maxCalls);
+    this.#registry = new Registry(tools, TASK, maxCalls);
     this.#execute = execute;
   }
 
@@ -232,6 +234,68 @@ describe('retries', () => {
     const { counter, call } = toolOf(effect, outcome, ok);
     expect(call()).toMatchObject({ attempts: 1, states: ['issued', 'running', outcome.status] });
     expect(counter.runs).toBe(1);
+  });
+});
+
+describe('the permission boundary', () => {
+  const asked = (permission: Permission) => {
+    const counter = { runs: 0 };
+    const tool = defineTool({
+      name: 'remove',
+      description: 'Deletes a file.',
+      parameters: z.strictObject({ path: z.string().default('/') }),
+      effect: 'write',
+      permission,
+    });
+    const registry = new ToolRegistry([tool], () => {
+      counter.runs++;
+      return ok;
+    });
+    return { counter, call: (args: JsonObject) => registry.call(issued('remove', args)) };
+  };
+
+  it('sees valid arguments, defaults filled in, and the task; what it refuses is told and not run', () => {
+    const { counter, call } = asked(({ path }, task) => {
+      const { folder } = task.public as { folder: string };
+      return (path as string).startsWith(folder) || `${path} is not below ${folder}`;
+    });
+    expect(call({ path: '/tmp/x' }).observation).toBe('done');
+    expect(call({})).toEqual({
+      callId: 'call-1',
+      tool: 'remove',
+      states: ['issued', 'error'],
+      attempts: 0,
+      observation: 'error: remove is not permitted here: / is not below /tmp/. Nothing was run, take another way.',
+      error: 'not-permitted',
+    });
+    expect(call({ path: 1 }).error).toBe('invalid-arguments');
+    expect(counter.runs).toBe(1);
+  });
+
+  it('where it cannot say it refuses, and it cannot change what is run', () => {
+    for (const broken of [
+      () => {
+        throw new Error('no list');
+      },
+      () => undefined as unknown as true,
+      () => 1 as unknown as true,
+    ]) {
+      const { counter, call } = asked(broken);
+      expect(call({ path: '/tmp/x' })).toMatchObject({ error: 'not-permitted', attempts: 0 });
+      expect(counter.runs).toBe(0);
+    }
+    const tool = defineTool({
+      name: 'remove',
+      description: 'Deletes a file.',
+      parameters: z.strictObject({ path: z.string() }),
+      effect: 'write',
+      permission: (args) => {
+        (args as Record<string, string>).path = '/etc';
+        return true;
+      },
+    });
+    const registry = new ToolRegistry([tool], (_, argsJson) => ({ status: 'ok', text: argsJson }));
+    expect(registry.call(issued('remove', { path: '/tmp/x' })).observation).toBe('{"path":"/tmp/x"}');
   });
 });
 
