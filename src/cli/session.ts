@@ -52,7 +52,9 @@ export async function runLong(json: boolean, work: (command: LongCommand) => Pro
 
 /** Whether an interrupted run could not be kept: that is a failure, interrupted or not. */
 function isLoss(error: unknown): boolean {
-  return error instanceof IsogymError && ['RUN_WRITE', 'RUN_GONE', 'WEIGHTS_DIVERGED'].includes(error.code);
+  return (
+    error instanceof IsogymError && ['RUN_WRITE', 'RUN_GONE', 'WEIGHTS_DIVERGED', 'LEARNER_LOST'].includes(error.code)
+  );
 }
 
 /** An option of one value. Told twice, which of the two is meant cannot be known. */

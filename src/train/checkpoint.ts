@@ -89,9 +89,9 @@ export function encodeCheckpoint(
   };
 }
 
-/** Where weights or the optimizer's memory hold what is no number, e.g. `NaN in table`; null where they do not. */
-export function divergence({ weights, m, v }: Pick<LearnerSnapshot, 'weights' | 'm' | 'v'>): string | null {
-  for (const [name, { data }] of [weights, m, v].flatMap((tensors) => Object.entries(tensors))) {
+/** Where one of these (weights, the optimizer's memory) holds what is no number, e.g. `NaN in table`; null where none does. */
+export function divergence(...all: readonly Weights[]): string | null {
+  for (const [name, { data }] of all.flatMap((tensors) => Object.entries(tensors))) {
     const bad = data.find((x) => !Number.isFinite(x));
     if (bad !== undefined) return `${bad} in ${name}`;
   }
@@ -119,7 +119,7 @@ export function decodeCheckpoint(
       throw inputError(
         'CHECKPOINT_OTHER_CONFIG',
         `${path}: expected a checkpoint made under this config, found one made under another`,
-        "Resume with the run's own config.yaml as it was written, or begin a new run.",
+        "Resume with the run's own config.yaml as it was written and the isogym that wrote it (its manifest.json has the version), or begin a new run.",
       );
     }
     const moments = readSafetensors(must(OPTIMIZER)).tensors;
@@ -133,14 +133,24 @@ export function decodeCheckpoint(
       reference: reference === null ? null : files.inward(readSafetensors(reference).tensors),
     };
     for (const tensors of [snapshot.m, snapshot.v]) checkAlike(snapshot.weights, tensors);
-    const diverged = divergence(snapshot);
-    if (diverged !== null) throw new Error(`expected finite numbers, found ${diverged}`);
+    checkFinite(WEIGHTS, snapshot.weights);
+    checkFinite(OPTIMIZER, snapshot.m, snapshot.v);
     const carried = read(CARRIED);
+    if (actingVersion === undefined && read(ACTING) !== null)
+      throw new Error(`${STATE} lacks the version of ${ACTING}`);
+    const acting =
+      actingVersion === undefined
+        ? undefined
+        : { weights: files.inward(readSafetensors(must(ACTING)).tensors), version: actingVersion };
+    if (acting !== undefined) {
+      if (acting.version > version) {
+        throw new Error(`expected an actingVersion of at most ${version}, found ${acting.version}`);
+      }
+      checkFinite(ACTING, acting.weights);
+    }
     const left = {
       ...(carried === null ? {} : { carried: readCarried(carried) }),
-      ...(actingVersion === undefined
-        ? {}
-        : { acting: { weights: files.inward(readSafetensors(must(ACTING)).tensors), version: actingVersion } }),
+      ...(acting === undefined ? {} : { acting }),
     };
     return { snapshot, position: { phase, step }, resetLost, ...left };
   } catch (error) {
@@ -159,6 +169,11 @@ function readCarried(content: Buffer): Carried {
   // As it was written: the records' bytes depend on the order of their keys.
   if (found.success) return value as Carried;
   throw new Error(found.error.issues.map(({ path, message }) => `${CARRIED} ${path.join('.')}: ${message}`).join('; '));
+}
+
+function checkFinite(file: string, ...all: readonly Weights[]): void {
+  const diverged = divergence(...all);
+  if (diverged !== null) throw new Error(`${file}: expected finite numbers, found ${diverged}`);
 }
 
 function readState(text: string): z.infer<typeof stateSchema> {

@@ -27,6 +27,10 @@ export class EagerSteps implements Steps {
     return this.#state.weights;
   }
 
+  hostWeights(): Promise<Weights> {
+    return onHost(this.weights);
+  }
+
   async update({
     batch,
     microTokens,

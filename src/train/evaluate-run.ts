@@ -45,7 +45,7 @@ export async function evaluateRun(options: {
     for (const change of changesSince(folder.manifest(), { ...engineOf(config), ...grounds })) {
       reporter.note(`not what the run was trained with, its figures may be others: ${change}`);
     }
-    if (resetLost) rig.rollouts.loseReset();
+    if (resetLost) rig.rollouts.resetLost = true;
     const learner = learnerFor(rig.agent, config, snapshot);
     const heldOut = rig.tasks.heldOut.slice(0, config.evaluation.tasks);
     const seed = String(config.seed);

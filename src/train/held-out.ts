@@ -77,7 +77,7 @@ export class HeldOut {
     const kept = this.#kept(file);
     // A run that goes on for longer than it was begun for has been evaluated as trained before.
     if (kept !== null && (name !== 'trained' || kept.version === this.#learner.version)) {
-      if (kept.resetLost) this.#rig.rollouts.loseReset();
+      if (kept.resetLost) this.#rig.rollouts.resetLost = true;
       // What is shown of them at the end is looked at now, and not once everything has been learnt.
       if (!ONE_MODE.includes(name)) this.#episodes(file);
       return this.#row(name, kept);

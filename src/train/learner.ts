@@ -3,6 +3,7 @@ import type { BackendName } from '../policy/backends/select.ts';
 import type { NamedTensors, Weights } from '../policy/model.ts';
 import type { Agent } from './agent.ts';
 import type { Batch } from './batch.ts';
+import type { Position } from './checkpoint.ts';
 import type { Config } from './config.ts';
 import type { Objective } from './part.ts';
 import { RemoteSteps } from './remote-steps/remote-steps.ts';
@@ -18,17 +19,21 @@ export interface LearnerSnapshot extends StepsSnapshot {
 
 /**
  * The learner of a run: fresh weights, or a snapshot to go on from. It replays where the backend can and `replay` does not forbid it.
- * @param apart in a process of its own, on this backend. Default: in this one, on the backend that is set.
+ * @param apart the backend of a process of its own, in which it reinforces. Default: in this one, on the backend that is set.
+ * @param phase of the run, where `start` is a snapshot. A warm start has nothing to run beside it, and happens here.
  */
 export function learnerFor(
   { model, spec, temperature }: Pick<Agent, 'model' | 'spec' | 'temperature'>,
   { algorithm, optimizer, batch, replay }: Pick<Config, 'algorithm' | 'optimizer' | 'batch' | 'replay'>,
   start: LearnerStart,
   apart?: BackendName,
+  phase: Position['phase'] = 'warm-start',
 ): Learner {
-  const steps = (from: StepsStart) =>
-    apart === undefined ? stepsOf(model, replay, from) : new RemoteSteps({ spec, backend: apart, replay }, from);
-  return new Learner(steps, { algorithm, optimizer, temperature, microTokens: batch.microTokens }, start);
+  const config = { algorithm, optimizer, temperature, microTokens: batch.microTokens };
+  const here: StepsFrom = (from) => stepsOf(model, replay, from);
+  if (apart === undefined) return new Learner(here, config, start);
+  const there: StepsFrom = (from) => new RemoteSteps({ spec, backend: apart, replay }, from);
+  return phase === 'train' ? new Learner(there, config, start) : new Learner(here, config, start, there);
 }
 
 /** Fresh weights, or what `snapshot` gave. */
@@ -39,17 +44,23 @@ export type LearnerConfig = Pick<Config, 'algorithm' | 'optimizer'> & {
   readonly microTokens: number;
 };
 
+/** What holds the weights and steps them. */
+type StepsFrom = (start: StepsStart) => Steps;
+
 export class Learner {
-  readonly #stepsFrom: (start: StepsStart) => Steps;
   readonly #config: LearnerConfig;
+  /** Where reinforcement happens, until it has begun. */
+  #reinforcing: StepsFrom | undefined;
+  #stepsFrom: StepsFrom;
   #steps: Steps;
   #version: number;
   /** By steps that are gone. */
   #recorded = 0;
 
-  /** @param stepsFrom what holds the weights and steps them */
-  constructor(stepsFrom: (start: StepsStart) => Steps, config: LearnerConfig, start: LearnerStart) {
+  /** @param reinforcing from `beginReinforcement` on. Default: `stepsFrom` */
+  constructor(stepsFrom: StepsFrom, config: LearnerConfig, start: LearnerStart, reinforcing?: StepsFrom) {
     this.#stepsFrom = stepsFrom;
+    this.#reinforcing = reinforcing;
     this.#config = config;
     this.#steps = stepsFrom(start);
     this.#version = 'version' in start ? start.version : 0;
@@ -58,6 +69,11 @@ export class Learner {
   /** The current weights; the learner's own, replaced at each step. */
   get weights(): NamedTensors {
     return this.#steps.weights;
+  }
+
+  /** The same, outside the backend: nobody else's, and never changed. */
+  hostWeights(): Promise<Weights> {
+    return this.#steps.hostWeights();
   }
 
   /** Optimizer steps so far. */
@@ -79,6 +95,10 @@ export class Learner {
   async beginReinforcement(): Promise<void> {
     await this.#steps.forget();
     if (this.#config.algorithm.kl > 0) await this.#steps.anchor();
+    if (this.#reinforcing === undefined) return;
+    this.#stepsFrom = this.#reinforcing;
+    this.#reinforcing = undefined;
+    await this.through(async () => {});
   }
 
   /**

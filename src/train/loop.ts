@@ -9,7 +9,7 @@ import { packBatch } from './batch.ts';
 import type { Acting } from './checkpoint.ts';
 import type { Rig } from './collect.ts';
 import type { Config } from './config.ts';
-import { onDevice, onHost } from './eager-steps.ts';
+import { onDevice } from './eager-steps.ts';
 import { type Carried, NOTHING_CARRIED, type Rolled, rollGroups } from './groups.ts';
 import type { Learner } from './learner.ts';
 import { type IterationMetrics, iterationMetrics } from './metrics.ts';
@@ -89,8 +89,11 @@ export async function reinforce(options: LoopOptions): Promise<void> {
     signal?.throwIfAborted();
     const rolled = ahead ?? (await rollOut(options, iteration, carried, acting, signal));
     carried = rolled.carried;
-    acting = config.rollouts.staleness === 0 ? undefined : await actingOf(learner);
+    acting =
+      config.rollouts.staleness === 0 ? undefined : { weights: await learner.hostWeights(), version: learner.version };
 
+    const { rollouts } = options.rig;
+    const lost = rollouts.resetLost === true;
     const stop = new AbortController();
     const stopped = AbortSignal.any([stop.signal, ...(signal === undefined ? [] : [signal])]);
     const learning = learn(options, iteration, rolled);
@@ -100,6 +103,9 @@ export async function reinforce(options: LoopOptions): Promise<void> {
         ? undefined
         : rollOut(options, iteration + 1, carried, acting, stopped);
     const [learnt, rolledNext] = await Promise.allSettled([learning, next]);
+    // What rollouts ahead have found of the reset level is the next iteration's: a run resumed from here would not know it either.
+    const lostAhead = rollouts.resetLost === true && !lost;
+    if (lostAhead) rollouts.resetLost = false;
     if (learnt.status === 'rejected') {
       await failed?.(rolled.trajectories);
       throw learnt.reason;
@@ -112,11 +118,8 @@ export async function reinforce(options: LoopOptions): Promise<void> {
       marks: { start, collected, ...marks, next: ahead },
     });
     if (rolledNext.status === 'rejected') throw rolledNext.reason;
+    if (lostAhead) rollouts.resetLost = true;
   }
-}
-
-async function actingOf({ weights, version }: Learner): Promise<Acting> {
-  return { weights: await onHost(weights), version };
 }
 
 /** @param acting default: the learner, which then has to keep its weights until it is done. */

@@ -62,11 +62,11 @@ function begin(
   manifest: Manifest,
   apart: BackendName | undefined,
 ): OpenedRun {
-  const weights = rig.agent.model.init(generator(deriveSeed(String(config.seed), 'init')));
-  const learner = learnerFor(rig.agent, config, { weights }, apart);
   const folder = RunFolder.create({ dir: config.runs.dir, name: config.name, config, manifest });
   reporter.note(`run ${shownPath(folder.path)}`);
   noteMode(config, reporter);
+  const weights = rig.agent.model.init(generator(deriveSeed(String(config.seed), 'init')));
+  const learner = learnerFor(rig.agent, config, { weights }, apart);
   return { folder, learner, position: { phase: config.warmStart === undefined ? 'train' : 'warm-start', step: 0 } };
 }
 
@@ -85,7 +85,7 @@ async function goOn(
     rig.agent.files,
   );
   const { position } = at;
-  if (resetLost) rig.rollouts.loseReset();
+  if (resetLost) rig.rollouts.resetLost = true;
   checkIterations(config, position, folder);
   const then = folder.manifest();
   checkTasks(then, manifest, folder);
@@ -102,7 +102,7 @@ async function goOn(
       reporter.note(`${shownPath(folder.logPath(log))} lacks records from before this: it was cut short or taken away`);
     }
   }
-  return { folder, learner: learnerFor(rig.agent, config, snapshot, apart), ...at };
+  return { folder, learner: learnerFor(rig.agent, config, snapshot, apart, position.phase), ...at };
 }
 
 function noteMode({ rollouts }: Config, reporter: Reporter): void {

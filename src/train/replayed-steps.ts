@@ -84,6 +84,10 @@ export class ReplayedSteps implements Steps {
     return this.#weights;
   }
 
+  hostWeights(): Promise<Weights> {
+    return onHost(this.weights);
+  }
+
   async update(options: UpdateOptions): Promise<UpdateStatistics> {
     const { batch, microTokens, objective, optimizer, maxNorm, epochs, onPolicy = false } = options;
     if (objective.kind === 'policy' && objective.klCoefficient !== 0 && !this.#hasReference) {

@@ -57,8 +57,9 @@ async function work(options: TrainOptions, watch: { seconds(): number }): Promis
     signal?.throwIfAborted();
     const opened = await openRun(options, backend, rig);
     const run = new Run(options, rig, opened);
-    const lock = options.resume === undefined ? await lockRun(opened.folder.path) : undefined;
+    let lock: Awaited<ReturnType<typeof lockRun>> | undefined;
     try {
+      if (options.resume === undefined) lock = await lockRun(opened.folder.path);
       if (options.resume === undefined) await run.begin();
       return await run.train(backend, watch);
     } finally {
@@ -271,7 +272,7 @@ class Run {
   async #checkpoint(): Promise<void> {
     const { phase, step } = this.#position;
     const snapshot = await this.#learner.snapshot();
-    const diverged = divergence(snapshot);
+    const diverged = divergence(snapshot.weights, snapshot.m, snapshot.v);
     if (diverged !== null) {
       throw new IsogymError('WEIGHTS_DIVERGED', `after ${phase} ${step}: expected finite weights, found ${diverged}`, {
         hint: 'Lower the learning rate and begin anew. The checkpoint before is kept as it was.',

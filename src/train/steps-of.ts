@@ -5,8 +5,6 @@ import { EagerSteps } from './eager-steps.ts';
 import { ReplayedSteps } from './replayed-steps.ts';
 import type { Steps, StepsStart } from './steps.ts';
 
-export type { Steps } from './steps.ts';
-
 /** @param replay recorded graphs where the backend that is set can replay them (`native`, `cuda`); otherwise, and where false, eager steps */
 export function stepsOf(model: Model, replay: boolean, start: StepsStart): Steps {
   return replay && canReplay() ? new ReplayedSteps(model, start) : new EagerSteps(model, start);

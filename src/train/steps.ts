@@ -37,13 +37,15 @@ export interface UpdateStatistics {
   readonly microBatches: number;
   /** Share of padding among the tokens that the model was given, in [0, 1). */
   readonly paddingShare: number;
-  /** One for each epoch over the batch. The first one's drift is that of an on-policy batch: its ratios are 1 but for rounding. */
+  /** One for each epoch over the batch. Where the batch is on-policy the first one's ratios are 1 but for rounding. */
   readonly steps: readonly StepStatistics[];
 }
 
 export interface Steps {
   /** The current weights: this one's own, good until the next update. */
   readonly weights: NamedTensors;
+  /** The same, outside the backend; the caller's own. */
+  hostWeights(): Promise<Weights>;
   /** How many shapes were recorded; 0 where nothing is. */
   readonly recordings: number;
   /** Handles that TensorFlow's addon has given out where these steps are taken; null on other backends. Absent where that is this process. */

@@ -61,8 +61,10 @@ function loop(given: {
   const agent = agentOf(config.policy, toyLookup);
   learner = learnerFor(agent, config, { weights: agent.model.init(() => 0) });
   let updates = 0;
+  vi.spyOn(learner, 'version', 'get').mockImplementation(() => updates);
   const update = vi.spyOn(learner, 'reinforce').mockImplementation(async () => {
-    await given.update?.(updates++);
+    await given.update?.(updates);
+    updates++;
     return { microBatches: 1, paddingShare: 0, steps: [] };
   });
   const committed: Iteration[] = [];
@@ -161,9 +163,9 @@ describe('with rollouts ahead', () => {
     await done;
     const beside = (i: number) => [`learn ${i}`, ...(i < 3 ? [`roll ${i + 1}`] : []), `learnt ${i}`];
     expect(log).toEqual(['roll 0', ...[0, 1, 2, 3].flatMap(beside)]);
-    // The first alone was rolled out under the weights that learn from it; the learner here never changes, so all count as such.
-    expect(update.mock.calls).toHaveLength(4);
-    expect(committed.map(({ acting }) => acting?.version)).toEqual([0, 0, 0, 0]);
+    // The first alone was rolled out under the weights that learn from it, and may be held against its recorded logprobs.
+    expect(update.mock.calls.map(([, , onPolicy]) => onPolicy)).toEqual([true, false, false, false]);
+    expect(committed.map(({ acting }) => acting?.version)).toEqual([0, 1, 2, 3]);
   });
 
   it('an update that fails stops the rollouts beside it, and what it failed on is kept', async () => {

@@ -43,6 +43,25 @@ test('a reset level that was lost in the midst of a run stays lost where it is r
   expectSameRun(path, whole.path);
 }, 120_000);
 
+test('one that rollouts ahead have lost is lost from their own iteration on: a longer run comes to what one at once comes to', async () => {
+  const overrides = (iterations: number) => [
+    ...[`environment.module=${LEAKY}`, 'seed=0', 'workers=1', `iterations=${iterations}`, 'tasks.train=8'],
+    ...['tasks.heldOut=2', 'evaluation.tasks=2', 'batch.groups=2', 'group.size=8', 'backend=cpu'],
+    ...['checkpoint.every=1', 'checkpoint.keep=9', 'evaluation.every=1', 'rollouts.staleness=1'],
+    ...['algorithm.estimator=grpo', 'algorithm.baseline=group-mean', 'algorithm.scale=group-std', 'optimizer.decay=0'],
+  ];
+  const { path: whole } = await trainShipped('toy-lookup-tabular.yaml', overrides(6));
+  const states = [1, 2, 3].map((at) => textOf(whole, `checkpoints/00000${at}/state.json`).includes('resetLost'));
+  expect(states).toEqual([false, false, true]);
+  const { path } = await trainShipped('toy-lookup-tabular.yaml', overrides(2));
+  await resume(path, ['iterations=6']);
+  expectSameRun(path, whole);
+  // What they came to, and under which level. Episodes of a world that leaks also show who was in it before, until it is found out.
+  for (const file of readdirSync(join(whole, 'evaluations')).filter((name) => name.endsWith('.json'))) {
+    expect(textOf(path, `evaluations/${file}`) === textOf(whole, `evaluations/${file}`), file).toBe(true);
+  }
+}, 120_000);
+
 test('so does one that was lost in an evaluation, from the checkpoint before it', async () => {
   const whole = await leaking(8);
   expect(whole.foundAfter).toBe(0);

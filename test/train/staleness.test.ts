@@ -1,8 +1,8 @@
-import { execFileSync, spawn } from 'node:child_process';
-import { cpSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { execFileSync, spawn, spawnSync } from 'node:child_process';
+import { cpSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import type { Trajectory } from '../../src/records/trajectory.ts';
 import { configSchema } from '../../src/train/config.ts';
 import type { IterationMetrics } from '../../src/train/metrics.ts';
@@ -111,6 +111,72 @@ describe('rollouts that run beside the update before them', () => {
   }, 120_000);
 });
 
+test('a run that cannot begin ends: no process of a learner holds it', () => {
+  const args = [BIN, 'train', '--config', 'toy-lookup.yaml', ...OVERRIDES, 'runs.dir=/dev/null/x', '--json'];
+  const { status, stdout } = spawnSync(process.execPath, args, { encoding: 'utf8', timeout: 100_000 });
+  expect(status).not.toBe(null);
+  expect(JSON.parse(stdout).error.code).toBe('RUN_FOLDER');
+}, 120_000);
+
+test('a warm start happens here: its process begins with reinforcement', async () => {
+  const seen: (readonly [string, number])[] = [];
+  await trainShipped('toy-lookup.yaml', [...OVERRIDES, 'iterations=2'], {
+    onProgress: (phase) => void seen.push([phase, learners().length]),
+  });
+  expect(seen.filter(([phase]) => phase === 'warm-start').map(([, n]) => n)).toEqual([0, 0, 0, 0]);
+  expect(seen.filter(([phase]) => phase === 'train').map(([, n]) => n)).toEqual([1, 1]);
+}, 120_000);
+
+describe('weights that act, in a checkpoint', () => {
+  let run: string;
+  beforeAll(async () => {
+    const stop = new AbortController();
+    const { path } = await trainShipped('toy-lookup.yaml', [...OVERRIDES, 'iterations=4'], {
+      signal: stop.signal,
+      onProgress: (phase, done) => {
+        if (phase === 'train' && done === 2) stop.abort();
+      },
+    });
+    run = path;
+  }, 120_000);
+
+  test.each<[string, RegExp, (checkpoint: string) => void]>([
+    ['are missing', /acting.safetensors is missing/, (at) => rmSync(join(at, 'acting.safetensors'))],
+    [
+      'are no numbers',
+      /acting.safetensors: expected finite numbers, found NaN in /,
+      (at) => {
+        const bytes = readFileSync(join(at, 'acting.safetensors'));
+        bytes.writeFloatLE(Number.NaN, bytes.length - 4);
+        writeFileSync(join(at, 'acting.safetensors'), bytes);
+      },
+    ],
+    [
+      'have no version',
+      /state.json lacks the version of acting.safetensors/,
+      (at) => state(at, ({ actingVersion: _, ...rest }) => rest),
+    ],
+    [
+      'are newer than what learns',
+      /expected an actingVersion of at most \d+, found 999/,
+      (at) => state(at, (was) => ({ ...was, actingVersion: 999 })),
+    ],
+  ])('%s: told, and not gone on with', async (_, message, damage) => {
+    const path = join(freshFolder(), 'run');
+    cpSync(run, path, { recursive: true });
+    damage(last(path));
+    await expect(resume(path)).rejects.toMatchObject({
+      code: 'CHECKPOINT_BROKEN',
+      message: expect.stringMatching(message),
+    });
+  });
+
+  function state(checkpoint: string, change: (was: Record<string, unknown>) => object): void {
+    const file = join(checkpoint, 'state.json');
+    writeFileSync(file, JSON.stringify(change(JSON.parse(readFileSync(file, 'utf8')))));
+  }
+});
+
 describe('a learner whose process dies', () => {
   test('ends the run, which goes on from its checkpoint to the same bits', async () => {
     const overrides = [...OVERRIDES, 'iterations=4', 'checkpoint.every=2'];
@@ -143,22 +209,30 @@ describe('a learner whose process dies', () => {
     expectSameActing(join(dir, 'killed'), whole);
   }, 120_000);
 
-  test('is not what Ctrl-C does, which reaches both processes: a checkpoint is written', async () => {
-    const dir = freshFolder();
-    const args = [BIN, 'train', '--config', 'toy-lookup.yaml', ...OVERRIDES, 'iterations=500', `runs.dir=${dir}`];
-    const child = spawn(process.execPath, args, { detached: true });
-    let out = '';
-    for (const stream of [child.stdout, child.stderr]) {
-      stream.on('data', (text) => {
-        const before = out;
-        out += text;
-        if (!/^train 3\//m.test(before) && /^train 3\//m.test(out)) process.kill(-(child.pid as number), 'SIGINT');
-      });
-    }
-    const code = await new Promise((resolve) => child.on('close', resolve));
-    expect(out).toMatch(/Interrupted; a checkpoint is written/);
-    expect(code).toBe(130);
-  }, 120_000);
+  test.each([
+    // Right before its process is started, and while it works.
+    /^warm-start 4\/4/m,
+    /^train 3\//m,
+  ])(
+    'is not what Ctrl-C does, which reaches all processes of a terminal: a checkpoint is written (%s)',
+    async (when) => {
+      const dir = freshFolder();
+      const args = [BIN, 'train', '--config', 'toy-lookup.yaml', ...OVERRIDES, 'iterations=500', `runs.dir=${dir}`];
+      const child = spawn(process.execPath, args, { detached: true });
+      let out = '';
+      for (const stream of [child.stdout, child.stderr]) {
+        stream.on('data', (text) => {
+          const before = out;
+          out += text;
+          if (!when.test(before) && when.test(out)) process.kill(-(child.pid as number), 'SIGINT');
+        });
+      }
+      const code = await new Promise((resolve) => child.on('close', resolve));
+      expect(out).toMatch(/Interrupted; a checkpoint is written/);
+      expect(code).toBe(130);
+    },
+    120_000,
+  );
 
   test('goes when the run that started it is killed', async () => {
     const dir = freshFolder();

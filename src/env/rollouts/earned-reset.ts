@@ -48,9 +48,8 @@ export class EarnedReset {
     return this.#level !== this.#environment.reset;
   }
 
-  /** As it was lost before, in the part of a run that this one goes on from. */
-  lose(): void {
-    if (this.#level === 'state') this.#level = 'context';
+  set lost(lost: boolean) {
+    if (this.#environment.reset === 'state') this.#level = lost ? 'context' : 'state';
   }
 
   /** Before anything else is run. */

@@ -104,14 +104,12 @@ export class RolloutPool implements RolloutEngine {
     return run;
   }
 
-  /** Whether reset level `state` was declared and has turned out not to be earned: fresh contexts ever since. */
   get resetLost(): boolean {
     return this.#earned.lost;
   }
 
-  /** For a run that goes on after it was lost. */
-  loseReset(): void {
-    this.#earned.lose();
+  set resetLost(lost: boolean) {
+    this.#earned.lost = lost;
   }
 
   /** Time that the workers had a task in hand, all of them together, since the start [ms]; 0 without a clock. */

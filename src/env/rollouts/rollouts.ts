@@ -181,5 +181,10 @@ export interface RolloutEngine {
     signal?: AbortSignal,
     ended?: Ended,
   ): Promise<readonly Episode[]>;
+  /**
+   * Whether reset level `state` was declared and has turned out not to be earned: fresh contexts ever since. Set where a run goes on
+   * after that, or where what has lost it is no part of the run yet. Absent where no level is tried.
+   */
+  resetLost?: boolean;
   close(): Promise<void>;
 }

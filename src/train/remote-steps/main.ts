@@ -4,7 +4,8 @@ import { selectBackend } from '../../policy/backends/select.ts';
 import { modelOf } from '../../policy/models.ts';
 import { IsogymError, messageOf } from '../../records/errors.ts';
 import { onHost } from '../eager-steps.ts';
-import { type Steps, stepsOf } from '../steps-of.ts';
+import type { Steps } from '../steps.ts';
+import { stepsOf } from '../steps-of.ts';
 import type { CallName, Calls, FromLearner, ToLearner, ToldError } from './protocol.ts';
 
 type Handlers = { readonly [Name in CallName]: (of: Calls[Name]['of']) => Promise<Calls[Name]['gives']> };
@@ -54,7 +55,7 @@ function told(error: unknown): ToldError {
   return { message, stack, own: { code, hint, exitCode } };
 }
 
-// Ctrl-C reaches all processes of a terminal: the run decides what becomes of it.
+// Whatever is sent to all processes of a user or a job: the run decides what becomes of this one.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {});
 process.on('disconnect', () => process.exit());
 

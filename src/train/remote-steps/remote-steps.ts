@@ -9,10 +9,11 @@ import { onDevice } from '../eager-steps.ts';
 import type { Steps, StepsSnapshot, StepsStart, UpdateOptions, UpdateStatistics } from '../steps.ts';
 import type { CallName, Calls, FromLearner, RemoteModel, ToLearner } from './protocol.ts';
 
-/** Of what it wrote to stderr: TensorFlow and V8 tell there why they gave up. */
-const STDERR_CHARACTERS = 4000;
-/** What TensorFlow writes there as it starts. */
-const CHATTER = /^(WARNING: All log messages before absl|I\d{4} )/;
+/** Of what it wrote to stderr, where TensorFlow, V8 and Node tell first why they gave up, and then from where. */
+const STDERR_CHARACTERS = 20_000;
+const STDERR_LINES = 5;
+/** What TensorFlow writes there as it starts, stacks and heap figures, and Node's own version. */
+const CHATTER = /^(WARNING: All log messages before absl|I\d{4} |\s+at |\s*\d+: 0x|-----|<--- |\[\d+:0x|Node\.js v)/;
 
 interface Waiting {
   readonly resolve: (gives: Calls[CallName]['gives']) => void;
@@ -37,10 +38,12 @@ export class RemoteSteps implements Steps {
     this.#child = fork(main, [], {
       execArgv: ['--no-warnings'],
       serialization: 'advanced',
+      // In a process group of its own: Ctrl-C is the run's to hear, which decides what becomes of it.
+      detached: true,
       stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
     });
     this.#child.stderr?.setEncoding('utf8').on('data', (text: string) => {
-      this.#stderr = (this.#stderr + text).slice(-STDERR_CHARACTERS);
+      this.#stderr = (this.#stderr + text).slice(0, STDERR_CHARACTERS);
     });
     this.#child.on('message', (message: FromLearner) => this.#hear(message));
     this.#child.on('error', (error) => this.#lose(`it cannot be reached: ${error.message}`));
@@ -56,6 +59,10 @@ export class RemoteSteps implements Steps {
   get weights(): NamedTensors {
     this.#mirror ??= onDevice(this.#weights);
     return this.#mirror;
+  }
+
+  async hostWeights(): Promise<Weights> {
+    return this.#weights;
   }
 
   get recordings(): number {
@@ -119,7 +126,8 @@ export class RemoteSteps implements Steps {
 
   #lose(why: string): void {
     const words = this.#stderr.split('\n').filter((line) => line.trim() !== '' && !CHATTER.test(line));
-    this.#lost ??= lost([why, ...(words.length === 0 ? [] : ['its last words were:', ...words])].join('\n'));
+    const said = words.slice(0, STDERR_LINES);
+    this.#lost ??= lost([why, ...(said.length === 0 ? [] : ['it had said:', ...said])].join('\n'));
     for (const { reject } of this.#waiting.splice(0)) reject(this.#lost);
   }
 
