@@ -2,8 +2,8 @@
  * @module Every row of `bench/results/train.json`: each backend, mode and size of `isogym bench train` in a process of its own, so that
  * the memory is of that row alone. `node bench/train.ts [--backend native,wasm] [--size 0.4,6,30] [--decode 16,64,256] [--seconds 2] [--limit 400]`
  *
- * Sizes above 0.4 M are timed twice after one pass that is not measured, the others at least three times and for `seconds`; a row says
- * which (`passes`). One that takes longer than `limit` seconds is named under `notMeasured`.
+ * 0.4 M is timed at least three times and for `seconds`, 6 M seven times and 30 M three times, after one pass that is not measured; a row
+ * says which (`passes`). One that takes longer than `limit` seconds is named under `notMeasured`.
  */
 import { execFileSync } from 'node:child_process';
 import { loadavg } from 'node:os';
@@ -36,7 +36,8 @@ const notMeasured: object[] = [];
 for (const backend of values.backend.split(',')) {
   for (const size of values.size.split(',')) {
     for (const mode of backend === 'native' || backend === 'cuda' ? ['eager', 'replay'] : ['eager']) {
-      const effort = size === '0.4' ? ['--seconds', values.seconds] : ['--seconds', '0.001', '--passes', '2'];
+      const effort =
+        size === '0.4' ? ['--seconds', values.seconds] : ['--seconds', '0.001', '--passes', size === '6' ? '7' : '3'];
       const begin = performance.now();
       try {
         const options = ['--json', '--backend', backend, '--mode', mode, '--size', size, '--decode', values.decode];

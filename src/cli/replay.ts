@@ -63,12 +63,11 @@ function describe({ replayed, steps, matching, total, skipped, differences, inte
       ...(changed ? ['  the record does not fit its own hash chain: it was changed since it was written'] : []),
     ]);
   if (differences.length > SHOWN) lines.push(`… and ${differences.length - SHOWN} more, all of them with --json`);
-  for (const { episode, why } of skipped.slice(0, SHOWN)) lines.push(`${episode} not executed again: ${visible(why)}`);
+  for (const { episode, why } of skipped.slice(0, SHOWN))
+    lines.push(`${episode} not executed again, only held against its own hashes: ${visible(why)}`);
   if (skipped.length > SHOWN) lines.push(`… and ${skipped.length - SHOWN} more not executed again`);
   const what = `${replayed} of ${matching} matching episodes (${total} in all), ${steps} steps`;
-  const came = differences.length === 0 ? 'all the same' : `${differences.length} differ`;
-  return [
-    ...lines,
-    `${interrupted ? 'interrupted after ' : ''}${what}: ${replayed === 0 ? 'nothing compared' : came}`,
-  ].join('\n');
+  const same = replayed === 0 ? 'nothing compared' : 'all the same';
+  const came = differences.length === 0 ? same : `${differences.length} differ`;
+  return [...lines, `${interrupted ? 'interrupted after ' : ''}${what}: ${came}`].join('\n');
 }

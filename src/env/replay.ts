@@ -37,6 +37,15 @@ export function firstDifference(recorded: Episode, again: Episode): Difference |
   return { step, ...(named ?? { what: 'hash', ...hash }), hash, changed };
 }
 
+/** Where a record does not fit its own chain, which shows without executing it; undefined where it does. */
+export function brokenLink(recorded: Episode): Difference | undefined {
+  const [carried, held] = [carriedLinks(recorded), linksOf(recorded)];
+  const at = held.findIndex((link, i) => link !== carried[i]);
+  if (at < 0 && carried.length === held.length) return undefined;
+  const hash = { expected: carried[at] ?? 'none', found: held[at] ?? 'none' };
+  return { step: at < recorded.steps.length ? at : null, what: 'hash', ...hash, hash, changed: true };
+}
+
 /** What a link covers beyond the one before: the steps, then the end; −1 what the first covers first. */
 function partOf(episode: Episode, index: number): object {
   const { format, id, group, taskId, iteration, rollout, seed, policy, prompt, forkedFrom } = episode;

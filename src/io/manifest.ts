@@ -17,6 +17,8 @@ const manifestSchema = z.object({
   v8: z.string(),
   platform: z.string(),
   seed: z.int(),
+  /** Only where the same seed does not give the same bytes. */
+  mode: z.literal('throughput').optional(),
   /** See `configHash`. */
   config: z.string(),
   /** What was typed. */
@@ -42,6 +44,7 @@ export function createManifest(
   return {
     format: RUN_FORMAT,
     seed: run.config.seed,
+    ...(run.config.rollouts.mode === 'throughput' ? { mode: run.config.rollouts.mode } : {}),
     ...engineOf(run.config),
     ...{ command, backend, device, environment, verifier, tasks },
   };

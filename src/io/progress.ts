@@ -12,6 +12,7 @@ export interface Output {
 const STEPWISE = 'train';
 const BAR = 20;
 const CLEAR_LINE = '\r\x1b[2K';
+const LINE_UP = '\x1b[1A';
 
 export interface OutputReporter extends Reporter {
   /** Leaves the bar, if one is drawn, so that what follows begins on a line of its own; none is drawn from then on. */
@@ -28,32 +29,45 @@ function plainReporter(output: Output): OutputReporter {
     progress: (progress) => {
       const { phase, done, total } = progress;
       const tenth = (n: number) => Math.floor((n * 10) / total);
-      if (phase === STEPWISE || tenth(done) > tenth(done - 1)) output.write(`${line(progress)}\n`);
+      if (phase === STEPWISE || tenth(done) > tenth(done - 1))
+        output.write(`${[place(progress), ...shown(progress)].join('  ')}\n`);
     },
     end: () => undefined,
   };
 }
 
 function terminalReporter(output: Output): OutputReporter {
-  let drawn = '';
+  let drawn: readonly string[] = [];
   let ended = false;
+  const clear = () => CLEAR_LINE + `${LINE_UP}${CLEAR_LINE}`.repeat(Math.max(0, drawn.length - 1));
   return {
     note: (text) => {
-      output.write(drawn === '' ? `${text}\n` : `${CLEAR_LINE}${text}\n${drawn}`);
+      output.write(drawn.length === 0 ? `${text}\n` : `${clear()}${text}\n${drawn.join('\n')}`);
     },
     progress: (progress) => {
       if (ended) return;
       const finished = progress.done >= progress.total;
-      drawn = `${bar(progress)} ${line(progress)}`.slice(0, (output.columns ?? 80) - 1);
-      output.write(`${CLEAR_LINE}${drawn}${finished ? '\n' : ''}`);
-      if (finished) drawn = '';
+      const lines = wrapped([`${bar(progress)} ${place(progress)}`, ...shown(progress)], (output.columns ?? 80) - 1);
+      output.write(`${clear()}${lines.join('\n')}${finished ? '\n' : ''}`);
+      drawn = finished ? [] : lines;
     },
     end: () => {
-      if (drawn !== '') output.write('\n');
-      drawn = '';
+      if (drawn.length > 0) output.write('\n');
+      drawn = [];
       ended = true;
     },
   };
+}
+
+/** As many to a line as fit: a narrow terminal shows no less. What is longer than a line is cut, as a terminal would wrap it. */
+function wrapped(parts: readonly string[], columns: number): readonly string[] {
+  const lines: string[] = [];
+  for (const part of parts) {
+    const longer = `${lines.at(-1)}  ${part}`;
+    if (lines.length > 0 && longer.length <= columns) lines[lines.length - 1] = longer;
+    else lines.push(part.slice(0, columns));
+  }
+  return lines;
 }
 
 function bar({ done, total }: Progress): string {
@@ -61,11 +75,12 @@ function bar({ done, total }: Progress): string {
   return `[${'#'.repeat(full)}${'.'.repeat(BAR - full)}]`;
 }
 
-function line({ phase, done, total, figures }: Progress): string {
-  return [
-    `${phase} ${done}/${total}`,
-    ...Object.entries(figures).map(([name, x]) => `${name} ${typeof x === 'string' ? x : figure(x)}`),
-  ].join('  ');
+function place({ phase, done, total }: Progress): string {
+  return `${phase} ${done}/${total}`;
+}
+
+function shown({ figures }: Progress): readonly string[] {
+  return Object.entries(figures).map(([name, x]) => `${name} ${typeof x === 'string' ? x : figure(x)}`);
 }
 
 /** Three decimals, fewer for large figures and an exponent for small ones. */

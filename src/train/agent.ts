@@ -33,6 +33,8 @@ export interface Agent {
   readonly files: WeightFiles;
   /** How many shapes of the decode step were recorded so far; 0 where it is not replayed. */
   recordings(): number;
+  /** Share of padding in what replayed decode steps were given so far, in [0, 1); null where none was. */
+  decodePaddingShare(): number | null;
   /** Frees what its policies share in the backend; the next policy begins it anew. */
   close(): void;
 }
@@ -76,6 +78,7 @@ function tabularAgent(policy: Extract<Config['policy'], { kind: 'tabular' }>, en
     },
     files: { describe: () => ({}), outward: (weights) => weights, inward: (file) => tableOf(file, view) },
     recordings: () => 0,
+    decodePaddingShare: () => null,
     close: () => undefined,
   };
 }
@@ -131,6 +134,14 @@ function transformerAgent(
       inward: (file) => fromHuggingFaceWeights(config, file),
     },
     recordings: () => Object.values(decoders).reduce((sum, decoder) => sum + decoder.recordings, 0),
+    decodePaddingShare: () => {
+      let [fed, given] = [0, 0];
+      for (const { tokens } of Object.values(decoders)) {
+        fed += tokens.fed;
+        given += tokens.given;
+      }
+      return given === 0 ? null : 1 - fed / given;
+    },
     close: () => {
       for (const decoder of Object.values(decoders)) decoder.dispose();
     },

@@ -78,7 +78,7 @@ const schedule = z
     budget: count
       .optional()
       .describe(
-        'Ticks after which an iteration ends, once one group is complete: what is not done goes on in the next one, under the new weights. Absent: every rollout is waited for.',
+        'Ticks after which an iteration ends, once one group is complete: what is not done goes on in the next one, under its weights. Absent: every rollout is waited for.',
       ),
     extra: natural
       .max(MAX_ROLLOUTS)

@@ -1,6 +1,6 @@
 /** @module `isogym replay`: a run's episodes, their recorded actions executed again in fresh worlds, compared link by link. */
 import { join } from 'node:path';
-import { type Difference, firstDifference } from '../env/replay.ts';
+import { brokenLink, type Difference, firstDifference } from '../env/replay.ts';
 import type { RolloutRequest } from '../env/rollouts/rollouts.ts';
 import { loadConfig } from '../io/config-file.ts';
 import { readJsonl } from '../io/jsonl.ts';
@@ -29,7 +29,7 @@ export interface ReplayReport {
   /** Episodes executed again. */
   readonly replayed: number;
   readonly steps: number;
-  /** Not executed, and why. */
+  /** Not executed, but held against their own hash chains, and why. */
   readonly skipped: readonly { readonly episode: string; readonly line: number; readonly why: string }[];
   readonly differences: readonly ReplayDifference[];
   readonly interrupted: boolean;
@@ -84,7 +84,7 @@ export async function replayRun(options: ReplayOptions): Promise<ReplayReport> {
       );
       if (signal.aborted) return;
       for (const [i, { line, episode }] of batch.entries()) {
-        const difference = compare(episode, again[i] as Episode);
+        const difference = checked(episode, () => firstDifference(episode, again[i] as Episode));
         report.replayed++;
         report.steps += episode.steps.length;
         if (difference !== undefined) differences.push({ episode: episode.id, line, ...difference });
@@ -101,9 +101,12 @@ export async function replayRun(options: ReplayOptions): Promise<ReplayReport> {
       if (signal.aborted) break;
       if (!chosen.has(line)) continue;
       const episode = options.read(value);
-      const why = unfit(episode, tasks);
-      if (why !== undefined) skipped.push({ episode: episode.id, line, why });
-      else if (batch.push({ line, episode }) === BATCH) {
+      const why = unfit(episode);
+      if (why !== undefined || !tasks.has(episode.taskId)) {
+        if (why !== undefined) skipped.push({ episode: episode.id, line, why });
+        const difference = checked(episode, () => brokenLink(episode) ?? strangeTask(episode, tasks));
+        if (difference !== undefined) differences.push({ episode: episode.id, line, ...difference });
+      } else if (batch.push({ line, episode }) === BATCH) {
         await flush(batch);
         batch = [];
       }
@@ -116,12 +119,12 @@ export async function replayRun(options: ReplayOptions): Promise<ReplayReport> {
   return { run: shownPath(run), ...counts, skipped, differences, interrupted: signal.aborted };
 }
 
-function compare(recorded: Episode, again: Episode): Difference | undefined {
+function checked(recorded: Episode, check: () => Difference | undefined): Difference | undefined {
   try {
-    return firstDifference(recorded, again);
+    return check();
   } catch (error) {
     // A line that was changed into something that is no episode any more.
-    const hash = { expected: 'none', found: again.hash };
+    const hash = { expected: recorded.hash, found: 'none' };
     return { step: null, what: 'record', expected: 'a whole episode', found: messageOf(error), hash, changed: true };
   }
 }
@@ -162,10 +165,24 @@ function noEpisodes(folder: RunFolder, run: string): Error {
   );
 }
 
-function unfit(episode: Episode, tasks: ReadonlyMap<string, Task>): string | undefined {
-  if (episode.stop === 'sandbox-failure') return `it took its sandbox down (${episode.failure})`;
-  if (episode.forkedFrom !== undefined) return `it is a fork of ${episode.forkedFrom.episode}`;
-  return tasks.has(episode.taskId) ? undefined : `its task ${JSON.stringify(episode.taskId)} is none of the run's`;
+/** Why an episode is not executed again. */
+function unfit({ stop, failure, forkedFrom }: Episode): string | undefined {
+  if (stop === 'sandbox-failure') return `it took its sandbox down (${failure})`;
+  return forkedFrom === undefined ? undefined : `it is a fork of ${forkedFrom.episode}`;
+}
+
+/** Of a run whose tasks are those that it was made with, no episode has another. */
+function strangeTask({ taskId, hash }: Episode, tasks: ReadonlyMap<string, Task>): Difference | undefined {
+  if (tasks.has(taskId)) return undefined;
+  const both = { expected: hash, found: 'none' };
+  return {
+    step: null,
+    what: 'taskId',
+    expected: JSON.stringify(taskId),
+    found: 'no such task',
+    hash: both,
+    changed: false,
+  };
 }
 
 /** The episodes again, in the order of the batch; one run of the engine for each policy's name. */

@@ -211,6 +211,7 @@ class Run {
       iteration,
       ...timings,
       recordings: this.#learner.recordings + this.#rig.agent.recordings(),
+      decodePaddingShare: this.#rig.agent.decodePaddingShare(),
       tensorHandles: this.#handlesUsed(),
     });
     const done = iteration + 1;

@@ -37,30 +37,48 @@ test('without a terminal a phase of many small steps is told in ten lines', () =
 });
 
 test('on a terminal the bar redraws itself, a note goes above it, and the last one stays', () => {
-  const out = output({ isTTY: true, columns: 60 });
+  const out = output({ isTTY: true, columns: 63 });
   const reporter = reporterTo(out);
   reporter.progress(step(1));
   reporter.note('checkpoint written');
   reporter.progress(step(4));
   reporter.end();
   expect(out.text().replaceAll('\r\x1b[2K', '<clear>')).toMatchInlineSnapshot(`
-    "<clear>[#####...............] train 1/4  reward 0.125  rollouts/s <clear>checkpoint written
-    [#####...............] train 1/4  reward 0.125  rollouts/s <clear>[####################] train 4/4  reward 0.500  rollouts/s 
+    "<clear>[#####...............] train 1/4  reward 0.125  rollouts/s 812<clear>checkpoint written
+    [#####...............] train 1/4  reward 0.125  rollouts/s 812<clear>[####################] train 4/4  reward 0.500  rollouts/s 812
     "
   `);
 });
 
-test('a bar never wraps, and what follows an unfinished one begins a line', () => {
-  const out = output({ isTTY: true, columns: 20 });
+test('on a narrow terminal all figures are there, in more lines, which are redrawn together', () => {
+  const out = output({ isTTY: true, columns: 46 });
+  const reporter = reporterTo(out);
+  reporter.progress(step(1));
+  reporter.note('checkpoint written');
+  reporter.progress(step(4));
+  reporter.end();
+  const text = out.text().replaceAll('\r\x1b[2K', '<clear>').replaceAll('\x1b[1A', '<up>');
+  expect(text).toMatchInlineSnapshot(`
+    "<clear>[#####...............] train 1/4
+    reward 0.125  rollouts/s 812<clear><up><clear>checkpoint written
+    [#####...............] train 1/4
+    reward 0.125  rollouts/s 812<clear><up><clear>[####################] train 4/4
+    reward 0.500  rollouts/s 812
+    "
+  `);
+});
+
+test('no line wraps, and what follows an unfinished bar begins a line', () => {
+  const out = output({ isTTY: true, columns: 13 });
   const reporter = reporterTo(out);
   reporter.progress(step(1));
   reporter.end();
   reporter.end();
-  expect(out.text()).toBe(`\r\x1b[2K${'[#####...............] train'.slice(0, 19)}\n`);
+  expect(out.text()).toBe('\r\x1b[2K[#####......\nreward 0.125\nrollouts/s 8\n');
 });
 
 test('once it has ended no bar comes back: not with a step that was under way, nor with a note', () => {
-  const out = output({ isTTY: true, columns: 60 });
+  const out = output({ isTTY: true, columns: 80 });
   const reporter = reporterTo(out);
   reporter.progress(step(1));
   reporter.end();

@@ -4,6 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { beforeAll, beforeEach, expect, test } from 'vitest';
 import { stringify } from 'yaml';
 import { loadConfig } from '../../src/io/config-file.ts';
+import { linksOf } from '../../src/records/hash-chain.ts';
 import type { Trajectory } from '../../src/records/trajectory.ts';
 import { type ReplayOptions, replayRun } from '../../src/train/replay-run.ts';
 import { SILENT } from '../../src/train/reporter.ts';
@@ -81,6 +82,32 @@ test('whatever is changed since it was written is found, each in its line and st
   expect(differences.map(({ line, step, changed }) => ({ line, step, changed }))).toEqual(
     changes.map(([step], i) => ({ line: i + 1, step, changed: true })),
   );
+});
+
+test('what is not executed again is held against its own chain, and a task that is none of the run’s is told', async () => {
+  const odd: readonly (readonly [change: (line: string) => string, what: string])[] = [
+    [(line) => line.replace(/"taskId":"[^"]*"/, '"taskId":"nowhere"'), 'hash'],
+    [(line) => line.replace(/"stop":"[a-z-]*"/, '"stop":"sandbox-failure"'), 'hash'],
+    [(line) => line.replace(/"seed":/, '"forkedFrom":{"episode":"0.0.0","step":0},"seed":'), 'hash'],
+  ];
+  const lines = written.split('\n');
+  writeFileSync(join(run, 'trajectories.jsonl'), lines.map((line, i) => odd[i]?.[0](line) ?? line).join('\n'));
+  const { differences, skipped, replayed: n } = await replayed(run);
+  expect(differences.map(({ line, what, changed }) => ({ line, what, changed }))).toEqual(
+    odd.map(([, what], i) => ({ line: i + 1, what, changed: true })),
+  );
+  expect(skipped.map(({ line }) => line)).toEqual([2, 3]);
+  expect(n).toBe(32 - 3);
+  // Nor does one pass whose links were worked out anew for it.
+  const forged = JSON.parse(lines[0] as string) as Trajectory;
+  const other = { ...forged, taskId: 'nowhere' };
+  const links = linksOf(other);
+  const steps = other.steps.map((step, i) => ({ ...step, hash: links[i] as string }));
+  writeFileSync(
+    join(run, 'trajectories.jsonl'),
+    [JSON.stringify({ ...other, steps, hash: links.at(-1) }), ...lines.slice(1)].join('\n'),
+  );
+  expect((await replayed(run)).differences).toMatchObject([{ line: 1, what: 'taskId', changed: false }]);
 });
 
 test('a record that nests too deep is told with its line, by the command as well', () => {

@@ -5,7 +5,7 @@ import { configSchema } from '../../src/train/config.ts';
 import type { IterationMetrics } from '../../src/train/metrics.ts';
 import { SILENT } from '../../src/train/reporter.ts';
 import { train } from '../../src/train/run.ts';
-import { freshFolder, linesOf, SMALL_TRANSFORMER, trainShipped } from './runs.ts';
+import { freshFolder, linesOf, SMALL_TRANSFORMER, textOf, trainShipped } from './runs.ts';
 
 const overrides = [...SMALL_TRANSFORMER, 'group.size=2', 'rollouts.extra=2', 'rollouts.live=5', 'rollouts.deadline=9'];
 
@@ -95,5 +95,6 @@ test('a run in throughput mode says that its bytes are not promised', async () =
   const outcome = await train({ config, reporter: { ...SILENT, note: (text) => notes.push(text) } });
   expect(outcome.interrupted).toBe(false);
   expect(notes).toContainEqual(expect.stringContaining('the same seed gives other bytes'));
+  expect(JSON.parse(textOf(join(dir, 'toy-lookup'), 'manifest.json')).mode).toBe('throughput');
   expect(linesOf<Line>(join(dir, 'toy-lookup'), 'trajectories.jsonl')).toHaveLength(9);
 }, 60_000);

@@ -118,7 +118,10 @@ const FAILURES: Readonly<Record<string, CodeFailure>> = { e: 'error', t: 'error'
 
 function readOutcome(text: string): CodeOutcome {
   const [kind = 'e'] = text;
-  return kind === 'k' ? { ok: true, json: text.slice(1) } : failure(FAILURES[kind] ?? 'error', text.slice(1));
+  if (kind === 'k') return { ok: true, json: text.slice(1) };
+  // What V8 throws there can be caught inside, so that the run goes on with the next input.
+  if (kind === 'm') return failure('out-of-memory', 'There was no memory for a buffer.');
+  return failure(FAILURES[kind] ?? 'error', text.slice(1));
 }
 
 function failure(failure: CodeFailure, message: string): CodeOutcome {

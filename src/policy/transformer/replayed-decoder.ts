@@ -44,6 +44,8 @@ export class ReplayedDecoder {
   /** Rows of the table that the session has. */
   #tableKnown = 0;
   #recorded = 0;
+  /** That steps were asked to feed, and were given with the padding. */
+  #tokens = { fed: 0, given: 0 };
 
   constructor(options: ReplayedDecoderOptions) {
     this.#options = options;
@@ -53,6 +55,11 @@ export class ReplayedDecoder {
   /** How many functions were recorded so far. */
   get recordings(): number {
     return this.#recorded + (this.#session?.recordings ?? 0);
+  }
+
+  /** Tokens that all steps so far were asked to feed, and those that they were given: also rows in between, and up to a power of two. */
+  get tokens(): { readonly fed: number; readonly given: number } {
+    return this.#tokens;
   }
 
   /** Loads weights; slots that were opened under others are freed. They are only read here. */
@@ -127,6 +134,9 @@ export class ReplayedDecoder {
       if (!session.has(name)) this.#define(session, name, feeds, T);
       return session.run(name, feeds).result?.dataSync() as Float32Array;
     });
+    const { fed, given } = this.#tokens;
+    const added = rows.reduce((sum, { tokens }) => sum + tokens.length, 0);
+    this.#tokens = { fed: fed + added, given: given + places.length * T };
     for (const { slot, tokens } of rows) this.#slots[slot] = (this.#slots[slot] ?? 0) + tokens.length;
     return rows.map(({ slot }, r) => {
       const at = whole ? slot : r;

@@ -91,6 +91,10 @@ describe.skipIf(!NATIVE)('a replayed policy', () => {
     for (const p of [both.eager, both.replayed]) p.setWeights(other, 4);
     for (const n of [0, 1, 2]) await round(n);
     expect(both.replay.recordings).toBe(recordings);
+    const { fed, given } = both.replay.tokens;
+    expect(fed).toBeGreaterThan(100);
+    expect(given).toBeGreaterThan(fed);
+    expect(given).toBeLessThan(2 * fed);
     tf.dispose(other as tf.NamedTensorMap);
     both.replay.dispose();
   });
