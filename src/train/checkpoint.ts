@@ -136,21 +136,13 @@ export function decodeCheckpoint(
     checkFinite(WEIGHTS, snapshot.weights);
     checkFinite(OPTIMIZER, snapshot.m, snapshot.v);
     const carried = read(CARRIED);
-    if (actingVersion === undefined && read(ACTING) !== null)
-      throw new Error(`${STATE} lacks the version of ${ACTING}`);
-    const acting =
-      actingVersion === undefined
-        ? undefined
-        : { weights: files.inward(readSafetensors(must(ACTING)).tensors), version: actingVersion };
-    if (acting !== undefined) {
-      if (acting.version > version) {
-        throw new Error(`expected an actingVersion of at most ${version}, found ${acting.version}`);
-      }
-      checkFinite(ACTING, acting.weights);
+    if ((read(ACTING) === null) !== (actingVersion === undefined)) {
+      const missing = actingVersion === undefined ? `${STATE} lacks the version of ${ACTING}` : `${ACTING} is missing`;
+      throw new Error(missing);
     }
     const left = {
       ...(carried === null ? {} : { carried: readCarried(carried) }),
-      ...(acting === undefined ? {} : { acting }),
+      ...(actingVersion === undefined ? {} : { acting: readActing(must(ACTING), actingVersion, version, files) }),
     };
     return { snapshot, position: { phase, step }, resetLost, ...left };
   } catch (error) {
@@ -169,6 +161,14 @@ function readCarried(content: Buffer): Carried {
   // As it was written: the records' bytes depend on the order of their keys.
   if (found.success) return value as Carried;
   throw new Error(found.error.issues.map(({ path, message }) => `${CARRIED} ${path.join('.')}: ${message}`).join('; '));
+}
+
+/** @param learnt the version of the weights that learn */
+function readActing(content: Buffer, version: number, learnt: number, files: WeightFiles): Acting {
+  if (version > learnt) throw new Error(`expected an actingVersion of at most ${learnt}, found ${version}`);
+  const weights = files.inward(readSafetensors(content).tensors);
+  checkFinite(ACTING, weights);
+  return { weights, version };
 }
 
 function checkFinite(file: string, ...all: readonly Weights[]): void {

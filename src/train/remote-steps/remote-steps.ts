@@ -107,9 +107,9 @@ export class RemoteSteps implements Steps {
   #ask<Name extends CallName>(call: Name, of: Calls[Name]['of']): Promise<Calls[Name]['gives']> {
     if (this.#lost !== undefined) return Promise.reject(this.#lost);
     const { promise, resolve, reject } = Promise.withResolvers<Calls[CallName]['gives']>();
-    this.#waiting.push({ resolve, reject });
     // That it is gone is told by `error` or `close`.
     this.#child.send({ call, of } satisfies ToLearner, () => {});
+    this.#waiting.push({ resolve, reject });
     return promise as Promise<Calls[Name]['gives']>;
   }
 
