@@ -1,6 +1,7 @@
 /** @module An environment from its module. */
 import { shown } from '../records/declaration.ts';
 import { IsogymError, inputError, messageOf } from '../records/errors.ts';
+import { importHint } from '../records/import-hint.ts';
 import type { Environment } from './environment.ts';
 import { environmentProblems } from './environment-problems.ts';
 
@@ -34,10 +35,4 @@ export async function importEnvironment(url: string): Promise<Environment> {
   const problems = environmentProblems(found);
   if (problems.length > 0) throw refuse(`an object with these problems: ${problems.join('; ')}`);
   return found as Environment;
-}
-
-/** What to do about a module that Node cannot take as it stands. */
-function importHint(cause: unknown): { readonly hint?: string } {
-  const typescript = (cause as { readonly code?: unknown } | null)?.code === 'ERR_UNKNOWN_FILE_EXTENSION';
-  return typescript ? { hint: `Node runs TypeScript as it stands from 22.18 on; this is ${process.version}.` } : {};
 }

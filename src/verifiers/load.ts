@@ -1,6 +1,7 @@
 /** @module A verifier from its module. */
 import { shown } from '../records/declaration.ts';
 import { IsogymError, inputError, messageOf } from '../records/errors.ts';
+import { importHint } from '../records/import-hint.ts';
 import { type Verifier, verifierProblems } from './verifier.ts';
 
 /** The default export of a module. @throws VERIFIER_BROKEN where it cannot be imported or is no verifier, with all that is wrong with it. */
@@ -11,7 +12,7 @@ export async function importVerifier(url: string): Promise<Verifier> {
   } catch (cause) {
     // What the author's own `defineVerifier` refused says already what to do.
     if (cause instanceof IsogymError) throw cause;
-    throw inputError('VERIFIER_BROKEN', `${url} cannot be imported: ${messageOf(cause)}`);
+    throw inputError('VERIFIER_BROKEN', `${url} cannot be imported: ${messageOf(cause)}`, importHint(cause).hint);
   }
   const found = module.default;
   const hint = "export default defineVerifier({ name: 'mine', source: new URL('./verify.ts', import.meta.url) })";
