@@ -136,13 +136,16 @@ export function decodeCheckpoint(
     checkFinite(WEIGHTS, snapshot.weights);
     checkFinite(OPTIMIZER, snapshot.m, snapshot.v);
     const carried = read(CARRIED);
-    if ((read(ACTING) === null) !== (actingVersion === undefined)) {
+    const acting = read(ACTING);
+    if ((acting === null) !== (actingVersion === undefined)) {
       const missing = actingVersion === undefined ? `${STATE} lacks the version of ${ACTING}` : `${ACTING} is missing`;
       throw new Error(missing);
     }
     const left = {
       ...(carried === null ? {} : { carried: readCarried(carried) }),
-      ...(actingVersion === undefined ? {} : { acting: readActing(must(ACTING), actingVersion, version, files) }),
+      ...(acting === null || actingVersion === undefined
+        ? {}
+        : { acting: readActing(acting, actingVersion, version, files) }),
     };
     return { snapshot, position: { phase, step }, resetLost, ...left };
   } catch (error) {

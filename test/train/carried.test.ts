@@ -8,7 +8,8 @@ import { rollGroups } from '../../src/train/groups.ts';
 import type { IterationMetrics } from '../../src/train/metrics.ts';
 import { replayRun } from '../../src/train/replay-run.ts';
 import { SILENT } from '../../src/train/reporter.ts';
-import { linesOf, resume, SMALL_TRANSFORMER, textOf, trainShipped } from './runs.ts';
+import { configProblems, MINIMAL } from './configs.ts';
+import { linesOf, resume, SMALL_TRANSFORMER, textOf, trainShipped, trainUntil } from './runs.ts';
 
 const overrides = [
   ...SMALL_TRANSFORMER,
@@ -19,16 +20,7 @@ const overrides = [
   'checkpoint.keep=9',
 ];
 
-const MINIMAL = {
-  iterations: 1,
-  environment: { module: 'toy-lookup' },
-  verifier: { module: 'exact-answer' },
-  policy: { kind: 'transformer' },
-  batch: { groups: 1 },
-  group: { size: 2 },
-  optimizer: { learningRate: 1 },
-  rollouts: { budget: 9 },
-};
+const BUDGET = { rollouts: { budget: 9 } };
 
 const last = (path: string) => {
   const folder = join(path, 'checkpoints');
@@ -75,13 +67,7 @@ test('what is not done when the budget is spent goes on under the new weights, a
 
 test('case 23: interrupted with rollouts in the air and resumed, it comes to the same, to the bit, with other workers too', async () => {
   const { path: whole } = await trainShipped('toy-lookup.yaml', [...overrides, 'workers=1']);
-  const stop = new AbortController();
-  const { path, outcome } = await trainShipped('toy-lookup.yaml', [...overrides, 'workers=2'], {
-    signal: stop.signal,
-    onProgress: (phase, done) => {
-      if (phase === 'train' && done === 3) stop.abort();
-    },
-  });
+  const { path, outcome } = await trainUntil('toy-lookup.yaml', [...overrides, 'workers=2'], 3);
   expect(outcome.interrupted).toBe(true);
   expect(JSON.parse(textOf(path, join(last(path), 'carried.json'))).suspended.length).toBeGreaterThan(0);
   await resume(path);
@@ -96,7 +82,7 @@ test('an episode that was carried over, of a task that is none of the run’s, i
   const parent = { id: '0.1.2', group: '0.1', taskId: 'toy-lookup-gone', steps: [] } as unknown as Trajectory;
   const rolled = rollGroups({
     rig: {} as Rig,
-    config: configSchema.parse({ ...MINIMAL, batch: { groups: 1 } }),
+    config: configSchema.parse({ ...MINIMAL, ...BUDGET }),
     tasks: [{ id: 'toy-lookup-0', prompt: '', public: null, held: null }],
     iteration: 1,
     carried: { drawn: 1, suspended: [parent], ended: [] },
@@ -109,10 +95,7 @@ test('an episode that was carried over, of a task that is none of the run’s, i
 });
 
 test('a budget is refused where it would bias or has nothing to count', () => {
-  const problems = (change: object) =>
-    configSchema
-      .safeParse({ ...MINIMAL, ...change })
-      .error?.issues.map(({ path, message }) => [path.join('.'), message]);
+  const problems = (change: object) => configProblems({ ...BUDGET, ...change });
   expect(problems({})).toBe(undefined);
   expect(problems({ algorithm: { estimator: 'reinforce', scale: 'none' } })).toEqual([
     ['rollouts.budget', expect.stringContaining('expected it with estimator grpo alone')],

@@ -13,6 +13,7 @@ import {
   SMALL_TRANSFORMER,
   textOf,
   trainShipped,
+  trainUntil,
 } from './runs.ts';
 
 const BIN = fileURLToPath(new URL('../../bin/isogym.js', import.meta.url));
@@ -31,13 +32,7 @@ describe.each([
 ] as const)('case 23: %s', (_, config, overrides, phase, at) => {
   test('interrupted and resumed equals one that was not, to the bit', async () => {
     const { path: whole } = await trainShipped(config, overrides);
-    const stop = new AbortController();
-    const { path, outcome } = await trainShipped(config, overrides, {
-      signal: stop.signal,
-      onProgress: (now, done) => {
-        if (now === phase && done === at) stop.abort();
-      },
-    });
+    const { path, outcome } = await trainUntil(config, overrides, at, phase);
     expect(outcome.interrupted).toBe(true);
     expect(existsSync(join(path, 'summary.json'))).toBe(false);
     expect((await resume(path)).interrupted).toBe(false);

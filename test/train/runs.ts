@@ -46,6 +46,22 @@ export async function trainShipped(
   return { path: join(dir, config.name), outcome };
 }
 
+/** The same, stopped as by Ctrl-C once so much of a phase is done. */
+export function trainUntil(
+  file: string,
+  overrides: readonly string[],
+  done: number,
+  phase = 'train',
+): ReturnType<typeof trainShipped> {
+  const stop = new AbortController();
+  return trainShipped(file, overrides, {
+    signal: stop.signal,
+    onProgress: (now, at) => {
+      if (now === phase && at === done) stop.abort();
+    },
+  });
+}
+
 /** Everything that must not tell a resumed run from one that was never stopped. */
 export function expectSameRun(found: string, wanted: string): void {
   const evaluations = (path: string) => readdirSync(join(path, 'evaluations')).sort();

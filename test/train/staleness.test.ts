@@ -4,9 +4,18 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { Trajectory } from '../../src/records/trajectory.ts';
-import { configSchema } from '../../src/train/config.ts';
 import type { IterationMetrics } from '../../src/train/metrics.ts';
-import { expectSameRun, freshFolder, linesOf, resume, SMALL_TRANSFORMER, textOf, trainShipped } from './runs.ts';
+import { configProblems } from './configs.ts';
+import {
+  expectSameRun,
+  freshFolder,
+  linesOf,
+  resume,
+  SMALL_TRANSFORMER,
+  textOf,
+  trainShipped,
+  trainUntil,
+} from './runs.ts';
 
 const BIN = fileURLToPath(new URL('../../bin/isogym.js', import.meta.url));
 const OVERRIDES = [...SMALL_TRANSFORMER, 'rollouts.staleness=1', 'optimizer.decay=0'];
@@ -68,13 +77,7 @@ describe('rollouts that run beside the update before them', () => {
     const overrides = [...OVERRIDES, 'iterations=5', 'checkpoint.keep=9'];
     const { path: whole } = await trainShipped('toy-lookup.yaml', [...overrides, 'workers=1']);
 
-    const stop = new AbortController();
-    const { path, outcome } = await trainShipped('toy-lookup.yaml', [...overrides, 'workers=2'], {
-      signal: stop.signal,
-      onProgress: (phase, done) => {
-        if (phase === 'train' && done === 2) stop.abort();
-      },
-    });
+    const { path, outcome } = await trainUntil('toy-lookup.yaml', [...overrides, 'workers=2'], 2);
     expect(outcome).toMatchObject({ interrupted: true });
     await resume(path);
     expectSameRun(path, whole);
@@ -98,13 +101,7 @@ describe('rollouts that run beside the update before them', () => {
     const { path: whole } = await trainShipped('toy-lookup.yaml', overrides);
     const metrics = linesOf<IterationMetrics>(whole, 'metrics.jsonl').filter(({ phase }) => phase === 'train');
     expect(Math.max(...metrics.map(({ staleness }) => staleness))).toBeGreaterThan(1);
-    const stop = new AbortController();
-    const { path } = await trainShipped('toy-lookup.yaml', overrides, {
-      signal: stop.signal,
-      onProgress: (phase, done) => {
-        if (phase === 'train' && done === 3) stop.abort();
-      },
-    });
+    const { path } = await trainUntil('toy-lookup.yaml', overrides, 3);
     await resume(path);
     expectSameRun(path, whole);
     expect(textOf(last(path), 'carried.json')).toBe(textOf(last(whole), 'carried.json'));
@@ -130,14 +127,7 @@ test('a warm start happens here: its process begins with reinforcement', async (
 describe('weights that act, in a checkpoint', () => {
   let run: string;
   beforeAll(async () => {
-    const stop = new AbortController();
-    const { path } = await trainShipped('toy-lookup.yaml', [...OVERRIDES, 'iterations=4'], {
-      signal: stop.signal,
-      onProgress: (phase, done) => {
-        if (phase === 'train' && done === 2) stop.abort();
-      },
-    });
-    run = path;
+    run = (await trainUntil('toy-lookup.yaml', [...OVERRIDES, 'iterations=4'], 2)).path;
   }, 120_000);
 
   test.each<[string, RegExp, (checkpoint: string) => void]>([
@@ -260,20 +250,7 @@ function alive(pid: number): boolean {
 }
 
 test('staleness is refused where nothing makes up for it', () => {
-  const problems = (algorithm: object, staleness: number) =>
-    configSchema
-      .safeParse({
-        iterations: 1,
-        environment: { module: 'toy-lookup' },
-        verifier: { module: 'exact-answer' },
-        policy: { kind: 'transformer' },
-        batch: { groups: 1 },
-        group: { size: 2 },
-        optimizer: { learningRate: 1 },
-        rollouts: { staleness },
-        algorithm,
-      })
-      .error?.issues.map(({ path, message }) => [path.join('.'), message]);
+  const problems = (algorithm: object, staleness: number) => configProblems({ rollouts: { staleness }, algorithm });
   expect(problems({}, 1)).toBe(undefined);
   expect(problems({ estimator: 'reinforce', scale: 'none' }, 0)).toBe(undefined);
   expect(problems({ estimator: 'reinforce', scale: 'none' }, 1)).toEqual([

@@ -1,10 +1,10 @@
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { loadConfig } from '../../src/io/config-file.ts';
-import { configSchema } from '../../src/train/config.ts';
 import type { IterationMetrics } from '../../src/train/metrics.ts';
 import { SILENT } from '../../src/train/reporter.ts';
 import { train } from '../../src/train/run.ts';
+import { configProblems } from './configs.ts';
 import { freshFolder, linesOf, SMALL_TRANSFORMER, textOf, trainShipped } from './runs.ts';
 
 const overrides = [...SMALL_TRANSFORMER, 'group.size=2', 'rollouts.extra=2', 'rollouts.live=5', 'rollouts.deadline=9'];
@@ -64,24 +64,11 @@ test('case 21: stragglers and episodes at their deadline are in the records and 
 }, 120_000);
 
 test('a clock is refused where bytes are promised, and a batch where there is none', () => {
-  const minimal = {
-    iterations: 1,
-    environment: { module: 'toy-lookup' },
-    verifier: { module: 'exact-answer' },
-    policy: { kind: 'transformer' },
-    batch: { groups: 1 },
-    group: { size: 2 },
-    optimizer: { learningRate: 1 },
-  };
-  const problems = (change: object) =>
-    configSchema
-      .safeParse({ ...minimal, ...change })
-      .error?.issues.map(({ path, message }) => [path.join('.'), message]);
-  expect(problems({ rollouts: { deadlineSeconds: 3 } })).toEqual([
+  expect(configProblems({ rollouts: { deadlineSeconds: 3 } })).toEqual([
     ['rollouts.deadlineSeconds', expect.stringContaining('expected it with mode throughput alone')],
   ]);
-  expect(problems({ rollouts: { deadlineSeconds: 3, mode: 'throughput' } })).toBe(undefined);
-  expect(problems({ policy: { kind: 'tabular' }, rollouts: { extra: 1, deadline: 9 } })).toEqual([
+  expect(configProblems({ rollouts: { deadlineSeconds: 3, mode: 'throughput' } })).toBe(undefined);
+  expect(configProblems({ policy: { kind: 'tabular' }, rollouts: { extra: 1, deadline: 9 } })).toEqual([
     ['rollouts.extra', expect.stringContaining('expected it with policy.kind transformer alone')],
     ['rollouts.deadline', expect.stringContaining('expected it with policy.kind transformer alone')],
   ]);
